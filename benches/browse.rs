@@ -139,7 +139,7 @@ impl Driver {
     }
 
     fn perform(&mut self, effects: Vec<Effect>) {
-        self.work.renew(&self.state.requests);
+        self.work.publish(&self.state.requests);
         for effect in effects {
             // What concerns the terminal has none.
             drop(self.work.perform(effect));

@@ -5,19 +5,19 @@ use std::path::PathBuf;
 
 use crossterm::event::MouseEvent;
 
-use crate::asked::Ticket;
-use crate::effect::Door;
+use crate::door::Door;
 use crate::key::Key;
 use crate::preview::sheet::Sheet;
+use crate::requests::RequestId;
 use crate::state::Facts;
-use crate::state::arrange::ArrangeAnswer;
+use crate::state::arrange::Found;
 use crate::state::finder::FindAnswer;
 use crate::state::jobs::{JobId, News};
 use crate::state::line;
 use crate::state::listing::RowsAnswer;
 use crate::state::marks::Change;
 use crate::state::pane::{PreviewAnswer, StopsAnswer};
-use crate::state::sizes::MapAnswer;
+use crate::state::sizes::Tiles;
 use crate::state::staged::{Stage, Staged};
 use nra_convert::compact::Compaction;
 use nra_format::archive::CommitInfo;
@@ -36,8 +36,8 @@ pub enum Checked {
 /// Something that happened.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
-    /// The answer to a request of this number.
-    Answer(Ticket, Box<Event>),
+    /// The response to a request.
+    Answer(RequestId, Box<Event>),
     /// A key was pressed.
     Key(Key),
     /// Something was pasted.
@@ -50,22 +50,22 @@ pub enum Event {
     Font(u16, u16),
     /// Rows have come.
     Rows(RowsAnswer),
-    /// Facts about rows have come: of a list of this number, by the numbers of entries.
-    Facts(u64, Vec<(u64, line::Facts)>),
+    /// Details of rows, by entry number.
+    Details(Vec<(u64, line::Facts)>),
     /// A preview has come.
     Preview(PreviewAnswer),
     /// It is known where a text stands.
     Stops(StopsAnswer),
     /// How much room there is for the directory that is being typed, bytes.
     Room(u64),
-    /// An arrangement has come.
-    Arranged(ArrangeAnswer),
-    /// How far the arrangement of a list of this number is, 0 to 1.
-    Arranging(u64, f64),
+    /// The list in a sort order, or filtered, or why there is none.
+    Arranged(Result<Found, String>),
+    /// How far sorting or filtering is, 0 to 1.
+    Arranging(f64),
     /// What is in a directory has been added up.
-    Mapped(MapAnswer),
-    /// The place of the row that begins with what was typed, if there is one, for a list of this number.
-    Jumped(u64, Result<Option<u64>, String>),
+    Mapped(Result<Tiles, String>),
+    /// The place of the row that starts with the typed letters, if there is one.
+    Jumped(Result<Option<u64>, String>),
     /// Hits have come.
     Found(FindAnswer),
     /// Numbers whose marks change, ascending, or why there are none.
@@ -74,8 +74,8 @@ pub enum Event {
     Completions(Vec<String>),
     /// What comes of what was typed, or was to be planned or taken back. Or why it can't be done.
     Checked(Result<Checked, String>),
-    /// The marks of this generation hold so many bytes, if that reads.
-    MarkTotals(u64, Option<u64>),
+    /// The size of the marked entries, if it is known.
+    MarkTotals(Option<u64>),
     /// What is known of an entry so far.
     Inspected(Result<Sheet, String>),
     /// What compacting would save, or why that is not known.

@@ -113,11 +113,12 @@ mod tests {
     use signal_hook::iterator::Signals;
 
     use super::*;
-    use crate::effect::{Effect, Task};
+    use crate::effect::Effect;
     use crate::keymap::Keymap;
     use crate::sample;
     use crate::state::jobs::Ending;
     use crate::state::{Facts, State};
+    use crate::task::Task;
     use crate::theme::{Depth, Ground, Theme};
     use crate::work::Work;
 

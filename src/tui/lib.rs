@@ -6,11 +6,11 @@
 
 pub mod action;
 pub mod ask;
-pub mod asked;
 pub mod canvas;
 pub mod config;
 mod copies;
 pub mod crumbs;
+pub mod door;
 pub mod effect;
 pub mod environment;
 pub mod event;
@@ -29,6 +29,7 @@ mod opening;
 pub mod options;
 pub mod preview;
 pub mod program;
+pub mod requests;
 pub mod rows;
 pub mod run;
 #[cfg(test)]
@@ -36,6 +37,7 @@ pub mod sample;
 pub mod session;
 mod signals;
 pub mod state;
+pub mod task;
 pub mod terminal;
 #[cfg(test)]
 mod tests;

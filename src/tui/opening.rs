@@ -7,10 +7,11 @@ use std::thread;
 
 use crossbeam_channel::Sender;
 
-use crate::asked::Ticket;
-use crate::effect::{Door, Effect, Password};
+use crate::door::{Door, Password};
+use crate::effect::Effect;
 use crate::event::Event;
 use crate::options::{Opened, Options};
+use crate::requests::RequestId;
 use crate::session::{Found, Session};
 use crate::state::Facts;
 use crate::work::{FAULT, answered, told};
@@ -26,21 +27,14 @@ use nra_format::source::MemorySource;
 const MAX_COMMITS: usize = 1_000;
 
 /// Goes back to the archive around the one that is shown: it has stayed open.
-pub fn step_out(ticket: Ticket, session: &mut Session) -> Vec<Effect> {
+pub fn step_out(id: RequestId, session: &mut Session) -> Vec<Effect> {
     let Some((facts, archive)) = session.outer.last().cloned() else { return Vec::new() };
-    keep(&session.opened, ticket, (archive, None));
-    session.feed(Event::Answer(ticket, Box::new(Event::Opened(Box::new(facts)))))
+    keep(&session.opened, id, (archive, None));
+    session.feed(Event::Response(id, Box::new(Event::Opened(Box::new(facts)))))
 }
 
 /// Opens what a door leads to, with a password if one was typed.
-pub fn open(
-    ticket: Ticket,
-    door: Door,
-    password: Option<Password>,
-    session: &Session,
-    events: &Sender<Event>,
-    options: &Options,
-) {
+pub fn open(id: RequestId, door: Door, password: Option<Password>, session: &Session, events: &Sender<Event>, options: &Options) {
     let (file, shown) = (session.file.clone(), &session.state.archive);
     let secret = password.map(|password| secret(password, door == Door::Content && shown.has_keys_only()));
     // An archive within another one is opened anew from there.
@@ -61,27 +55,27 @@ pub fn open(
     };
     let open = move || match find() {
         Ok((facts, opened)) => {
-            keep(&slot, ticket, (opened.archive, opened.path));
+            keep(&slot, id, (opened.archive, opened.path));
             Event::Opened(Box::new(facts))
         }
         Err(Error::KeyNeeded) => Event::Locked(door, false),
         Err(Error::WrongKey) => Event::Locked(door, true),
         Err(error) => Event::Trouble(told(&error)),
     };
-    let (turn, is_awaited, events) = (Arc::clone(&session.turn), session.work.awaits(ticket), events.clone());
+    let (turn, is_awaited, events) = (Arc::clone(&session.turn), session.work.awaits(id), events.clone());
     thread::spawn(move || {
         let event = in_turn(&turn, is_awaited, || answered(Event::Trouble(FAULT.to_owned()), open));
-        event.map(|event| drop(events.send(Event::Answer(ticket, Box::new(event)))))
+        event.map(|event| drop(events.send(Event::Response(id, Box::new(event)))))
     });
 }
 
 /// Keeps an archive until it is shown.
-fn keep(slot: &Mutex<HashMap<u64, Found>>, ticket: Ticket, found: Found) {
-    slot.lock().unwrap_or_else(PoisonError::into_inner).insert(ticket.number, found);
+fn keep(slot: &Mutex<HashMap<RequestId, Found>>, id: RequestId, found: Found) {
+    slot.lock().unwrap_or_else(PoisonError::into_inner).insert(id, found);
 }
 
 /// Lists the commits of the archive, from the newest on, whichever is shown.
-pub fn list_commits(ticket: Ticket, session: &Session, events: &Sender<Event>, options: &Options) {
+pub fn list_commits(id: RequestId, session: &Session, events: &Sender<Event>, options: &Options) {
     let (opener, events, file) = (Arc::clone(&options.opener), events.clone(), session.file.clone());
     let list = move || {
         let commits = opener(&Door::Commit(None), &file, None)
@@ -90,7 +84,7 @@ pub fn list_commits(ticket: Ticket, session: &Session, events: &Sender<Event>, o
     };
     thread::spawn(move || {
         let commits = Event::Commits(answered(Err(FAULT.to_owned()), list));
-        drop(events.send(Event::Answer(ticket, Box::new(commits))));
+        drop(events.send(Event::Response(id, Box::new(commits))));
     });
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rustix::fs::{Access, access};
 
 use crate::config::Config;
-use crate::effect::Door;
+use crate::door::Door;
 use crate::environment::Environment;
 use crate::state::{DAMAGED, Facts, ONLY_NRA, READ_ONLY, WRITE_PROTECTED};
 use nra_format::archive::Archive;

@@ -119,17 +119,17 @@ fn write_copy(archive: &dyn Archive, entry: &Entry, copy: &Path, limit: u64, goe
         )));
     }
     let mut file = File::options().write(true).open(copy)?;
-    send(archive, entry, &mut Awaited { to: &mut file, goes_on })?;
+    send(archive, entry, &mut SharedRequests { to: &mut file, goes_on })?;
     file.set_permissions(PermissionsExt::from_mode(0o400))
 }
 
 /// What is written to as long as somebody waits for it.
-struct Awaited<'a> {
+struct SharedRequests<'a> {
     to: &'a mut dyn Write,
     goes_on: &'a dyn Fn() -> bool,
 }
 
-impl Write for Awaited<'_> {
+impl Write for SharedRequests<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if (self.goes_on)() { self.to.write(bytes) } else { Err(io::Error::other("stopped")) }
     }

@@ -11,11 +11,11 @@ use crossbeam_channel::{RecvTimeoutError, Sender, bounded, unbounded};
 use crossterm::event::{self, KeyEventKind};
 
 use crate::ask::{Told, ask, begins_late, rest_of_late};
-use crate::asked::Ticket;
 use crate::canvas::{self, Canvas, Protocol};
 use crate::config::ThemeName;
 use crate::copies::Copies;
-use crate::effect::{Door, Effect, Outside};
+use crate::door::Door;
+use crate::effect::{Effect, Request};
 use crate::event::Event;
 use crate::key::Key;
 use crate::keyboard::Keyboard;
@@ -23,6 +23,7 @@ use crate::layout::{SHARE, SHARES};
 use crate::left::Left;
 use crate::memory::Memory;
 use crate::options::{Opened, Options};
+use crate::requests::RequestId;
 use crate::session::Session;
 use crate::state::jobs::Ending;
 use crate::state::{State, Tone};
@@ -53,7 +54,8 @@ pub fn run(archive: Option<Opened>, options: &Options) -> io::Result<Left> {
     state.settings.ascii = terminal::is_plain(|name| options.environment.text(name));
     if options.config.remember && !options.read_only {
         state.places.memory = Memory::read();
-        state.layout.list_share = state.places.memory.share.filter(|share| SHARES.contains(share)).unwrap_or(state.layout.list_share);
+        state.layout.list_share =
+            state.places.memory.share.filter(|share| SHARES.contains(share)).unwrap_or(state.layout.list_share);
     }
     state.layout.columns.clone_from(&options.config.columns);
     state.opening.archives = options.archives.clone();
@@ -94,7 +96,7 @@ pub fn run(archive: Option<Opened>, options: &Options) -> io::Result<Left> {
     session.keyboard = Some(Keyboard::start(typed(&sender, told.typed), &sender));
     let ended = loop {
         effects = match session.turn(effects, screen.terminal()).and_then(|next| {
-            if matches!(next, Outside::Quit | Outside::Detach) {
+            if matches!(next, Effect::Quit | Effect::Detach) {
                 Ok(None)
             } else {
                 outside(next, &mut session, &mut screen, &sender, options).map(Some)
@@ -116,14 +118,14 @@ pub fn run(archive: Option<Opened>, options: &Options) -> io::Result<Left> {
 
 /// Does what concerns the terminal, and what opens archives.
 fn outside(
-    next: Outside,
+    next: Effect,
     session: &mut Session,
     screen: &mut Screen,
     events: &Sender<Event>,
     options: &Options,
 ) -> io::Result<Vec<Effect>> {
     match next {
-        Outside::Suspend => {
+        Effect::Suspend => {
             if !signals::is_job() {
                 session.read_on();
                 return Ok(
@@ -134,18 +136,18 @@ fn outside(
             // The terminal is taken again when the system tells that this is over.
             signals::stop();
         }
-        Outside::Retake => {
+        Effect::Retake => {
             screen.retake()?;
             session.read_on();
             let (width, height) = crossterm::terminal::size()?;
             return Ok(session.feed(Event::Resize(width, height)));
         }
-        Outside::Copy(text) => {
+        Effect::Copy(text) => {
             if let Err(error) = screen.copy(&text) {
                 return Ok(session.feed(trouble("copy", &error)));
             }
         }
-        Outside::Page(entry) => {
+        Effect::Page(entry) => {
             let archive = Arc::clone(session.work.archive());
             let pager = options.environment.command(&["PAGER"], "less");
             let shown = screen.lend(|| program::page(&*archive, &entry, &pager))?;
@@ -154,15 +156,15 @@ fn outside(
                 return Ok(session.feed(trouble("show it in another program", &error)));
             }
         }
-        Outside::Fetch(ticket, entry) => match fetch(ticket, entry, session, events, options.config.limits.copy) {
+        Effect::Request(id, Request::Copy(entry)) => match fetch(id, entry, session, events, options.config.limits.copy) {
             Ok(true) => {}
             Ok(false) => session.read_on(),
             Err(error) => {
                 session.read_on();
-                return Ok(session.feed(Event::Answer(ticket, Box::new(told_of_copy(Err(error))))));
+                return Ok(session.feed(Event::Response(id, Box::new(told_of_copy(Err(error))))));
             }
         },
-        Outside::Edit(copy) => {
+        Effect::Edit(copy) => {
             let editor = options.environment.command(&["VISUAL", "EDITOR"], "vi");
             let edited = screen.lend(|| program::edit(&editor, &copy))?;
             session.copies.remove(&copy);
@@ -173,38 +175,39 @@ fn outside(
                 Err(error) => return Ok(session.feed(trouble("show it in another program", &error))),
             }
         }
-        Outside::Launch(entry) => {
+        Effect::Launch(entry) => {
             if let Err(error) = launch(entry, session, events, options) {
                 return Ok(session.feed(trouble("make a copy of it", &error)));
             }
         }
-        Outside::Open(ticket, Door::Outside, _) => return Ok(opening::step_out(ticket, session)),
-        Outside::Open(ticket, door, password) => opening::open(ticket, door, password, session, events, options),
-        Outside::Commits(ticket) => opening::list_commits(ticket, session, events, options),
-        Outside::Archives(ticket) => {
+        Effect::Request(id, Request::Open(Door::Outside, _)) => return Ok(opening::step_out(id, session)),
+        Effect::Request(id, Request::Open(door, password)) => opening::open(id, door, password, session, events, options),
+        Effect::Request(id, Request::Commits) => opening::list_commits(id, session, events, options),
+        Effect::Request(id, Request::Archives) => {
             let (look, events) = (Arc::clone(&options.look), events.clone());
             thread::spawn(move || {
                 let archives = Event::Archives(answered(Vec::new(), || look()));
-                drop(events.send(Event::Answer(ticket, Box::new(archives))));
+                drop(events.send(Event::Response(id, Box::new(archives))));
             });
         }
-        Outside::Redraw => screen.clear()?,
-        Outside::Quit | Outside::Detach => {}
+        Effect::Redraw => screen.clear()?,
+        // Workers and the caller perform the others.
+        Effect::Request(..) | Effect::Start(..) | Effect::Stop(_) | Effect::Pause(..) | Effect::Quit | Effect::Detach => {}
     }
     Ok(Vec::new())
 }
 
 /// Makes a copy of content for an editor on a thread of its own. Says whether that has ended within a moment, in which nothing is typed that would not be
 /// for the editor.
-fn fetch(ticket: Ticket, entry: Entry, session: &Session, events: &Sender<Event>, limit: u64) -> io::Result<bool> {
+fn fetch(id: RequestId, entry: Entry, session: &Session, events: &Sender<Event>, limit: u64) -> io::Result<bool> {
     let copy = session.copies.begin(entry.path.name())?;
     let archive = Arc::clone(session.work.archive());
-    let (events, is_awaited) = (events.clone(), session.work.awaits(ticket));
+    let (events, is_awaited) = (events.clone(), session.work.awaits(id));
     let (running, has_ended) = bounded::<()>(0);
     thread::spawn(move || {
         let make = || program::copy_to(&*archive, &entry, &copy, limit, &is_awaited).map(|()| copy);
         let copied = answered(Err(io::Error::other(FAULT)), make);
-        drop(events.send(Event::Answer(ticket, Box::new(told_of_copy(copied)))));
+        drop(events.send(Event::Response(id, Box::new(told_of_copy(copied)))));
         drop(running);
     });
     Ok(has_ended.recv_timeout(MOMENT) == Err(RecvTimeoutError::Disconnected))

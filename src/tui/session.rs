@@ -11,9 +11,10 @@ use ratatui::Terminal;
 use ratatui::backend::Backend;
 
 use crate::copies::Copies;
-use crate::effect::{Effect, Outside};
+use crate::effect::Effect;
 use crate::event::Event;
 use crate::keyboard::Keyboard;
+use crate::requests::RequestId;
 use crate::state::{Facts, State};
 use crate::update::update;
 use crate::view::view;
@@ -39,10 +40,10 @@ pub struct Session {
     started: Instant,
     /// Where keys come from.
     pub(super) keyboard: Option<Keyboard>,
-    /// What is still to be done by whoever has the terminal.
-    outside: VecDeque<Outside>,
+    /// Effects for the caller, which has the terminal.
+    outside: VecDeque<Effect>,
     /// Archives that have been opened and are not shown yet, by the numbers of the requests: each with its file, if it is one.
-    pub(super) opened: Arc<Mutex<HashMap<u64, Found>>>,
+    pub(super) opened: Arc<Mutex<HashMap<RequestId, Found>>>,
     /// Held by the thread that opens an archive.
     pub(super) turn: Arc<Mutex<()>>,
     /// The file of the archive that is shown, or of the outermost around it.
@@ -94,14 +95,14 @@ impl Session {
         &mut self,
         mut effects: Vec<Effect>,
         terminal: &mut Terminal<B>,
-    ) -> io::Result<Outside> {
+    ) -> io::Result<Effect> {
         loop {
-            self.work.renew(&self.state.requests);
+            self.work.publish(&self.state.requests);
             for effect in effects.drain(..) {
                 self.outside.extend(self.work.perform(effect));
             }
             if let Some(next) = self.outside.pop_front() {
-                self.detached = next == Outside::Detach;
+                self.detached = next == Effect::Detach;
                 return Ok(next);
             }
             // The rows of a new list come before drawing, if they come soon.
@@ -137,7 +138,7 @@ impl Session {
             effects = match event {
                 Ok(event) => self.take_all(event),
                 Err(RecvTimeoutError::Timeout) => self.feed(Event::Tick),
-                Err(RecvTimeoutError::Disconnected) => return Ok(Outside::Quit),
+                Err(RecvTimeoutError::Disconnected) => return Ok(Effect::Quit),
             };
         }
     }
@@ -186,16 +187,16 @@ impl Session {
         if let Event::Terminate(signal) = event {
             self.ended_by = Some(signal);
         }
-        if let Event::Answer(ticket, answer) = &event
+        if let Event::Response(id, answer) = &event
             && let Event::Copied(copy) = &**answer
-            && !self.state.requests.awaits(*ticket)
+            && !self.state.requests.awaits(*id)
         {
             self.copies.remove(copy);
         }
-        if let Event::Answer(ticket, answer) = &event
+        if let Event::Response(id, answer) = &event
             && let Event::Opened(facts) = &**answer
-            && let Some((archive, file)) = self.opened.lock().unwrap_or_else(PoisonError::into_inner).remove(&ticket.number)
-            && self.state.requests.awaits(*ticket)
+            && let Some((archive, file)) = self.opened.lock().unwrap_or_else(PoisonError::into_inner).remove(id)
+            && self.state.requests.awaits(*id)
         {
             self.file = file.unwrap_or_else(|| std::mem::take(&mut self.file));
             if facts.depth > self.state.archive.depth {
@@ -206,7 +207,7 @@ impl Session {
             self.work.turn_to(&archive);
         }
         let effects = update(&mut self.state, event, self.started.elapsed());
-        self.work.renew(&self.state.requests);
+        self.work.publish(&self.state.requests);
         effects
     }
 
@@ -236,9 +237,9 @@ mod tests {
     use crossbeam_channel::unbounded;
 
     use super::*;
-    use crate::asked::Subject;
     use crate::effect::Request;
     use crate::keymap::Keymap;
+    use crate::requests::RequestKind;
     use crate::sample;
     use crate::theme::{Depth, Ground, Theme};
 
@@ -250,12 +251,12 @@ mod tests {
         let mut session = Session::new(state, Work::start(&archive, &sender), events);
         let entry = archive.entry(0).unwrap();
         for given_up in [false, true] {
-            let Effect::Request(ticket, _) = session.state.request(Request::Fetch(entry.clone())) else { unreachable!() };
+            let Effect::Request(id, _) = session.state.request(Request::Copy(entry.clone())) else { unreachable!() };
             let copy = session.copies.begin(b"a").unwrap();
             if given_up {
-                session.state.requests.forget(Subject::Copy);
+                session.state.requests.cancel(RequestKind::Copy);
             }
-            let effects = session.feed(Event::Answer(ticket, Box::new(Event::Copied(copy.clone()))));
+            let effects = session.feed(Event::Response(id, Box::new(Event::Copied(copy.clone()))));
             assert_eq!((effects.contains(&Effect::Edit(copy.clone())), copy.exists()), (!given_up, !given_up));
         }
     }

@@ -72,8 +72,6 @@ impl Arrangement {
 /// Asks for an arrangement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArrangeRequest {
-    /// Which list this is for.
-    pub generation: u64,
     /// Whose children.
     pub directory: Option<EntryPath>,
     /// Directories whose children follow them (tree).
@@ -106,13 +104,4 @@ pub struct ListArrangement {
     pub progress: f64,
     /// The result that is shown.
     pub found: Found,
-}
-
-/// Numbers in order, or why there are none.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ArrangeAnswer {
-    /// What was asked for.
-    pub request: ArrangeRequest,
-    /// What was found.
-    pub found: Result<Found, String>,
 }

@@ -8,7 +8,7 @@ use tui_input::{Input, InputRequest};
 use zeroize::Zeroizing;
 
 use crate::action::Action;
-use crate::effect::{Among, Door};
+use crate::door::Door;
 use crate::glyphs;
 use crate::key::Key;
 use crate::keymap::Place;
@@ -16,7 +16,7 @@ use crate::layout::Column;
 use crate::preview::sheet::Sheet;
 use crate::state::finder::Finder;
 use crate::state::jobs::{JobId, LogPlace};
-use crate::state::marks::{Change, Chosen};
+use crate::state::marks::{Among, Change, Chosen};
 use nra_format::archive::CommitInfo;
 use nra_format::path::EntryPath;
 
@@ -86,8 +86,8 @@ pub struct Jump {
     pub from: u64,
     /// The next such row behind it is asked for.
     pub again: bool,
-    /// The list whose row is awaited.
-    pub waiting: Option<u64>,
+    /// The row is requested.
+    pub waiting: bool,
     /// There is no such row.
     pub missed: bool,
 }

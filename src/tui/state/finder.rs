@@ -43,8 +43,6 @@ pub enum Goal {
 /// Asks for paths that match.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FindRequest {
-    /// Which search this is for.
-    pub generation: u64,
     /// Below which directory.
     pub directory: Option<EntryPath>,
     /// What was typed.
@@ -54,8 +52,6 @@ pub struct FindRequest {
 /// What has been found so far.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FindAnswer {
-    /// Which search it is for.
-    pub generation: u64,
     /// The best hits, the best first.
     pub hits: Vec<Hit>,
     /// How many match.
@@ -100,15 +96,13 @@ pub struct Finder {
     pub complete: bool,
     /// Why it ended early.
     pub error: Option<String>,
-    /// Answers with another number are for what was typed before.
-    pub generation: u64,
     /// What has been found is for what is typed now.
     pub answered: bool,
 }
 
 impl Finder {
     /// Begins a search.
-    pub fn new(over: Over, generation: u64) -> Self {
+    pub fn new(over: Over) -> Self {
         Self {
             over,
             whole: None,
@@ -119,16 +113,12 @@ impl Finder {
             searched: 0,
             complete: false,
             error: None,
-            generation,
             answered: false,
         }
     }
 
-    /// Takes hits. Stale ones change nothing.
+    /// Shows search results.
     pub fn take(&mut self, answer: FindAnswer) {
-        if answer.generation != self.generation {
-            return;
-        }
         self.hits = answer.hits;
         self.cursor = self.cursor.min(self.hits.len().saturating_sub(1));
         (self.matches, self.searched, self.complete) = (answer.matches, answer.searched, answer.complete);

@@ -18,8 +18,6 @@ const MARGIN: usize = 128;
 /// Asks for rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RowsRequest {
-    /// Which list this is for.
-    pub generation: u64,
     /// What is listed.
     pub scope: Scope,
     /// Which rows.
@@ -31,8 +29,6 @@ pub struct RowsRequest {
 /// Rows, or why there are none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RowsAnswer {
-    /// Which list they are for.
-    pub generation: u64,
     /// What was asked.
     pub want: Want,
     /// The rows.
@@ -53,8 +49,6 @@ pub enum NoRows {
 pub struct Listing {
     /// What is listed.
     pub scope: Scope,
-    /// Answers with another number are for a list that is gone.
-    pub generation: u64,
     /// The window.
     pub lines: Vec<Line>,
     /// Index of the row under the cursor.
@@ -87,8 +81,8 @@ pub struct Listing {
 
 impl Listing {
     /// Begins a list, with the cursor on `at` or on the first row. The request must be sent.
-    pub fn open(scope: Scope, generation: u64, at: Option<EntryPath>, height: usize) -> (Self, RowsRequest) {
-        let mut listing = Self { scope, generation, height, ..Self::default() };
+    pub fn open(scope: Scope, at: Option<EntryPath>, height: usize) -> (Self, RowsRequest) {
+        let mut listing = Self { scope, height, ..Self::default() };
         let request = listing.ask(at.map_or(Want::Start, Want::AroundPath));
         (listing, request)
     }
@@ -267,7 +261,7 @@ impl Listing {
 
     /// Takes rows. Stale ones change nothing.
     pub fn take(&mut self, answer: RowsAnswer) -> Option<RowsRequest> {
-        if answer.generation != self.generation || self.waiting.as_ref() != Some(&answer.want) {
+        if self.waiting.as_ref() != Some(&answer.want) {
             return None;
         }
         self.waiting = None;
@@ -381,7 +375,7 @@ impl Listing {
 
     fn ask(&mut self, want: Want) -> RowsRequest {
         self.waiting = Some(want.clone());
-        RowsRequest { generation: self.generation, scope: self.scope.clone(), want, count: FETCH.max(self.height * 2) }
+        RowsRequest { scope: self.scope.clone(), want, count: FETCH.max(self.height * 2) }
     }
 }
 
@@ -398,9 +392,9 @@ mod tests {
 
     /// Answers requests until there are no more.
     fn settle(archive: &dyn Archive, listing: &mut Listing, mut request: Option<RowsRequest>) {
-        while let Some(RowsRequest { generation, scope, want, count }) = request {
+        while let Some(RowsRequest { scope, want, count }) = request {
             let page = rows::page(archive, &scope, &want, count, &|| true).map_err(|error| NoRows::Failed(error.to_string()));
-            request = listing.take(RowsAnswer { generation, want, page });
+            request = listing.take(RowsAnswer { want, page });
         }
     }
 
@@ -412,7 +406,7 @@ mod tests {
     fn the_window_follows_the_cursor() {
         let names: Vec<String> = (0..5_000).map(|number| format!("{number:04}")).collect();
         let archive = sample::archive(&names.iter().map(String::as_str).collect::<Vec<_>>());
-        let (mut listing, request) = Listing::open(Scope::default(), 1, None, 20);
+        let (mut listing, request) = Listing::open(Scope::default(), None, 20);
         settle(&*archive, &mut listing, Some(request));
         for row in 0..5_000 {
             assert_eq!(name(&listing), format!("{row:04}"));
@@ -436,7 +430,7 @@ mod tests {
     fn what_is_on_the_screen_is_asked_for_again() {
         let names: Vec<String> = (0..100).map(|number| format!("{number:02}")).collect();
         let archive = sample::archive(&names.iter().map(String::as_str).collect::<Vec<_>>());
-        let (mut listing, request) = Listing::open(Scope::default(), 1, None, 10);
+        let (mut listing, request) = Listing::open(Scope::default(), None, 10);
         settle(&*archive, &mut listing, Some(request));
         let asked = |listing: &mut Listing| listing.lacking(|_| true).into_iter().map(|(number, _)| number).collect::<Vec<_>>();
         assert_eq!(asked(&mut listing), Vec::from_iter(0..10));
@@ -458,7 +452,7 @@ mod tests {
         let archive = sample::archive(&names.iter().map(String::as_str).collect::<Vec<_>>());
         let listed = Order::Listed(Arc::new((0..400).collect()));
         for order in [Order::Path, listed] {
-            let (mut listing, request) = Listing::open(Scope { order, ..Scope::default() }, 1, None, 20);
+            let (mut listing, request) = Listing::open(Scope { order, ..Scope::default() }, None, 20);
             settle(&*archive, &mut listing, Some(request));
             let mut most = 0;
             let steps = (0..400).map(|row| (row, 1)).chain((0..399).rev().map(|row| (row, -1)));
@@ -477,7 +471,7 @@ mod tests {
     fn steps_add_up_before_rows_come() {
         let names: Vec<String> = (0..3_000).map(|number| format!("{number:04}")).collect();
         let archive = sample::archive(&names.iter().map(String::as_str).collect::<Vec<_>>());
-        let (mut listing, request) = Listing::open(Scope::default(), 1, None, 20);
+        let (mut listing, request) = Listing::open(Scope::default(), None, 20);
         settle(&*archive, &mut listing, Some(request));
         let mut asked = None;
         for _ in 0..2_000 {
@@ -504,12 +498,12 @@ mod tests {
     #[test]
     fn stale_answers_change_nothing() {
         let archive = sample::archive(&["a", "b"]);
-        let (mut listing, request) = Listing::open(Scope::default(), 2, None, 20);
+        let (mut listing, request) = Listing::open(Scope::default(), None, 20);
         let page = rows::page(&*archive, &request.scope, &request.want, 9, &|| true);
         let page = page.map_err(|error| NoRows::Failed(error.to_string()));
-        assert_eq!(listing.take(RowsAnswer { generation: 1, want: Want::Start, page: page.clone() }), None);
+        assert_eq!(listing.take(RowsAnswer { want: Want::End, page: page.clone() }), None);
         assert!(!listing.loaded);
-        listing.take(RowsAnswer { generation: 2, want: Want::Start, page });
+        listing.take(RowsAnswer { want: Want::Start, page });
         assert!(listing.loaded);
     }
 
@@ -519,7 +513,7 @@ mod tests {
         fn the_cursor_is_where_a_full_list_has_it(steps in proptest::collection::vec(-900isize..900, 1..40), height in 1usize..60) {
             let names: Vec<String> = (0..3_000).map(|number| format!("{number:04}")).collect();
             let archive = sample::archive(&names.iter().map(String::as_str).collect::<Vec<_>>());
-            let (mut listing, request) = Listing::open(Scope::default(), 1, None, height);
+            let (mut listing, request) = Listing::open(Scope::default(), None, height);
             settle(&*archive, &mut listing, Some(request));
             let mut expected = 0isize;
             for step in steps {

@@ -3,6 +3,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use nra_format::path::EntryPath;
+
 /// How much of a row is marked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Marked {
@@ -29,6 +31,15 @@ pub struct Chosen {
     pub above: usize,
 }
 
+/// Where a glob looks for what it means.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Among {
+    /// Below this directory, `None` = the top.
+    pub directory: Option<EntryPath>,
+    /// Only among these numbers, if the list is of some entries.
+    pub rows: Option<Arc<Vec<u64>>>,
+}
+
 /// How marks change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
@@ -46,8 +57,6 @@ pub struct Marks {
     /// Ascending, with gaps between them.
     ranges: Arc<Vec<Range<u64>>>,
     count: u64,
-    /// Raised with every change, so that sums that come late are told.
-    pub generation: u64,
     /// Sum of the sizes of the marked files once it is known, bytes.
     pub content_bytes: Option<u64>,
     /// Place of the row where a range was started.
@@ -94,13 +103,12 @@ impl Marks {
             Arc::new(combined(&self.ranges, &numbers, keep))
         };
         self.count = self.ranges.iter().map(|range| range.end - range.start).sum();
-        self.generation += 1;
         self.content_bytes = None;
     }
 
     /// Takes all marks away.
     pub fn clear(&mut self) {
-        *self = Self { generation: self.generation + 1, anchor: self.anchor, ..Self::default() };
+        *self = Self { anchor: self.anchor, ..Self::default() };
     }
 }
 

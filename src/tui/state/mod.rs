@@ -2,6 +2,7 @@
 
 pub mod archive;
 pub mod arrange;
+pub mod changes;
 pub mod dialog;
 pub mod finder;
 pub mod input;
@@ -26,15 +27,15 @@ use std::time::Duration;
 
 use ratatui::layout::Rect;
 
-use crate::asked::{Asked, Subject};
-use crate::effect::{Effect, Request, Task};
 use crate::keymap::{Keymap, Place};
 use crate::layout::{Areas, Columns, SAID, SMALLEST};
+use crate::requests::{RequestKind, Requests};
 use crate::theme::Theme;
 use nra_format::path::EntryPath;
 
 pub use archive::{DAMAGED, Facts, ONLY_NRA, READ_ONLY, WRITE_PROTECTED};
 pub use arrange::{Arrangement, ListArrangement};
+pub use changes::{Changes, Writing};
 pub use dialog::Dialog;
 pub use finder::Trail;
 pub use input::{Input, Typed};
@@ -49,7 +50,7 @@ pub use places::{Places, Spot};
 pub use quit::Quit;
 pub use settings::Settings;
 pub use sizes::Sizes;
-pub use staged::{Changes, Renames, Stage, Staged, Writing};
+pub use staged::{Renames, Stage, Staged};
 pub use status::{Message, Status, Tone};
 pub use tree::Tree;
 
@@ -95,9 +96,7 @@ pub struct State {
     /// The program exits when the last job has ended.
     pub quit: Option<Quit>,
     /// The requests whose responses are awaited.
-    pub requests: Asked,
-    /// Number of the last list.
-    pub(super) generation: u64,
+    pub requests: Requests,
 }
 
 impl State {
@@ -123,8 +122,7 @@ impl State {
             input: Input::default(),
             status: Status::default(),
             quit: None,
-            requests: Asked::default(),
-            generation: 0,
+            requests: Requests::default(),
         }
     }
 
@@ -204,7 +202,8 @@ impl State {
         let top = self.listing.scope.directory.as_ref();
         // What is made in a directory that is not there yet brings that.
         let depth = 1 + top.map_or(0, |top| top.components().count());
-        let plans = self.changes.pending.list().iter().filter(|stage| !matches!(stage, Stage::Rename(..) | Stage::Add(_, _, true)));
+        let plans =
+            self.changes.pending.list().iter().filter(|stage| !matches!(stage, Stage::Rename(..) | Stage::Add(_, _, true)));
         for (path, directory) in plans.filter_map(Stage::brings).filter(|(path, _)| top.is_none_or(|top| path.is_below(top))) {
             let Some(shown) = path.first(depth) else { continue };
             // Whether a directory above it is there is told by the rows, if all of them are here.
@@ -224,33 +223,10 @@ impl State {
         if self.changes.pending.is_empty() { rows } else { rows - self.brought().len().min(rows / 3) }
     }
 
-    /// Gives a request its number: its answer is awaited from now on.
-    pub(super) fn request(&mut self, request: Request) -> Effect {
-        match &request {
-            Request::Open(door, password) => {
-                if password.is_none() {
-                    self.passwords.forget();
-                }
-                self.opening.door = Some(door.clone());
-            }
-            Request::Fetch(_) => self.input.copying = true,
-            _ => {}
-        }
-        Effect::Request(self.requests.ask(request.subject()), request)
-    }
-
-    /// Begins a job for the archive that is shown, and returns its number.
-    pub(super) fn begin(&mut self, title: String, task: Task, effects: &mut Vec<Effect>) -> JobId {
-        let id = self.jobs.add(title, self.now);
-        self.jobs.belongs(id, self.requests.epoch, self.archive.info.archive_id);
-        effects.push(Effect::Start(id, task));
-        id
-    }
-
     /// Takes all marks away, also those that are still to come.
     pub(super) fn unmark(&mut self) {
         self.marks.clear();
-        self.requests.forget(Subject::Marks);
+        self.requests.cancel(RequestKind::Marks);
         self.input.after_marks = None;
     }
 

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::effect::Door;
+use crate::door::Door;
 
 /// The archive that is being opened, and the archives to choose from.
 #[derive(Debug, Clone, Default)]

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::effect::Task;
+use crate::task::Task;
 
 /// A job to begin anew: its name, what it does, and what it took the marks of.
 pub type Unbegun = (String, Task, Arc<Vec<Range<u64>>>);

@@ -21,8 +21,6 @@ pub enum Sizes {
 /// The map of a directory.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Map {
-    /// Which list it is for.
-    pub generation: u64,
     /// What is in the directory, the largest first, as far as it can be seen.
     pub tiles: Vec<Tile>,
     /// How many more there are, and their bytes.
@@ -47,20 +45,12 @@ pub struct Tile {
 /// Asks for a map.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MapRequest {
-    /// Which list it is for.
-    pub generation: u64,
     /// Of which directory.
     pub directory: Option<EntryPath>,
 }
 
-/// A map, or why there is none.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MapAnswer {
-    /// Which list it is for.
-    pub generation: u64,
-    /// Tiles, and the number and the bytes of those that are left out.
-    pub map: Result<(Vec<Tile>, (u64, u64)), String>,
-}
+/// Tiles, with the number and the size of the entries that have none.
+pub type Tiles = (Vec<Tile>, (u64, u64));
 
 impl Map {
     /// Returns where each tile is on the screen; what is left out has room at the end.

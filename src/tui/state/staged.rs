@@ -7,7 +7,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::glyphs;
-use crate::state::jobs::JobId;
 use nra_format::path::EntryPath;
 
 /// Why something can't be planned.
@@ -108,26 +107,6 @@ impl Renames {
 /// When that is no path.
 pub fn joined(path: &[u8], behind: &[u8]) -> Result<EntryPath, Refusal> {
     EntryPath::new([path, behind].concat()).map_err(|error| error.to_string())
-}
-
-/// Plans that have been handed over to a job which writes them.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Writing {
-    /// The job.
-    pub job: JobId,
-    /// The plans. They are back when it fails, and tell where everything is once it has written them.
-    pub plans: Staged,
-    /// They are in the archive; the commit that has them is still to be shown.
-    pub done: bool,
-}
-
-/// Changes of the archive that are pending or being written.
-#[derive(Debug, Clone, Default)]
-pub struct Changes {
-    /// Pending changes.
-    pub pending: Staged,
-    /// Changes that are being written. Until their commit is shown no others can be made: numbers would mean entries of the commit before.
-    pub writing: Option<Writing>,
 }
 
 /// Planned changes in their order. A copy shares their numbers, of which there may be many.

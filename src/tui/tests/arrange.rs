@@ -1,10 +1,10 @@
 //! Order, tree and columns of the list.
 
 use super::{Story, everything};
-use crate::asked::Subject;
 use crate::effect::Effect;
 use crate::event::Event;
 use crate::layout::Column;
+use crate::requests::RequestKind;
 use crate::state::arrange::{ArrangeAnswer, Sort};
 
 fn heads(story: &Story) -> String {
@@ -80,8 +80,8 @@ fn a_tree_is_as_it_is_shown_when_what_was_under_way_is_stopped() {
             story.keys(keys);
             assert!(story.state.arrangement.loading, "{keys}");
             if fails {
-                let Some(Effect::Arrange(request)) = story.back.pop() else { panic!("{:?}", story.back) };
-                story.event(Event::Arranged(ArrangeAnswer { request, found: Err("no".to_owned()) }));
+                let Some(Effect::Request(id, Request::Arrange(_))) = story.back.pop() else { panic!("{:?}", story.back) };
+                story.event(Event::Response(id, Box::new(Event::Arranged(Err("no".to_owned())))));
             } else {
                 story.keys("esc");
             }
@@ -102,14 +102,14 @@ fn an_order_under_way_is_stopped() {
     story.held_back = true;
     story.keys("s t");
     assert!(story.state.arrangement.loading);
-    story.event(Event::Arranging(story.state.listing.generation, 0.4));
+    story.event(Event::Arranging(0.4));
     story.sees("arranging … 40 %, esc stops it");
-    let ticket = story.state.requests.ticket(Subject::Order);
+    let id = story.state.requests.newest(RequestKind::Arrange);
     let asked = std::mem::take(&mut story.back);
     story.keys("esc");
     assert!(!story.state.arrangement.loading && story.state.arrangement.wanted.sort == Sort::Size);
     // The thread ends what nobody awaits.
-    assert!(story.back.is_empty() && !story.state.requests.awaits(ticket));
+    assert!(story.back.is_empty() && !story.state.requests.awaits(id));
     // An answer that comes all the same changes nothing.
     story.held_back = false;
     story.perform(asked);

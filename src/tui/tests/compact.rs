@@ -2,8 +2,10 @@
 
 use super::deeds::{open, paths};
 use super::{Story, asks, everything};
-use crate::effect::{Door, Effect, Request, Task};
+use crate::door::Door;
+use crate::effect::{Effect, Request};
 use crate::sample;
+use crate::task::Task;
 
 /// An archive of two commits: the content of a file is in the first one only.
 fn two_commits(story: &mut Story, file: &std::path::Path) {

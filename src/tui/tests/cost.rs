@@ -9,13 +9,14 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::Story;
-use crate::asked::Subject;
-use crate::effect::{Effect, Task};
+use crate::effect::Effect;
 use crate::event::Event;
+use crate::requests::RequestKind;
 use crate::state::Stage;
 use crate::state::finder::FindRequest;
 use crate::state::jobs::{Ending, News};
 use crate::state::marks::Change;
+use crate::task::Task;
 use crate::update::update;
 use crate::view::view;
 use crate::work::Finder;
@@ -120,7 +121,7 @@ fn a_million_entries_feel_like_a_few() {
     let mut finder = Finder::default();
     // The first time the names are read, and the hit is the last but a few; then they are in memory.
     for (pattern, first_within, all_within) in [("999123", 1_250, 2_500), ("999123", 100, 1_000), ("99 json", 100, 1_000)] {
-        let request = FindRequest { generation: 1, directory: None, pattern: pattern.to_owned() };
+        let request = FindRequest { directory: None, pattern: pattern.to_owned() };
         let (before, mut first, mut hits) = (Instant::now(), None, 0);
         finder.find(&*story.archive, &request, &mut |answer| {
             if let Some(answer) = answer.filter(|answer| !answer.hits.is_empty()) {
@@ -266,9 +267,11 @@ fn marks_with_gaps_are_answered_as_fast() {
     story.then("esc G");
     story.held_back = true;
     story.then("space k space k space");
-    let sums = |story: &Story| story.back.iter().filter(|effect| matches!(effect, Effect::Totals(_))).count();
-    let awaited = story.state.requests.ticket(Subject::Totals);
-    assert!(sums(&story) == 3 && awaited.number == story.state.marks.generation);
+    let sums = story.back.iter().filter_map(|effect| match effect {
+        Effect::Request(id, Request::Marks(MarksRequest::Totals(_))) => Some(story.state.requests.awaits(*id)),
+        _ => None,
+    });
+    assert_eq!(sums.collect::<Vec<_>>(), [false, false, true]);
 }
 
 #[test]

@@ -193,8 +193,7 @@ fn what_was_planned_before_damage_came_to_light_is_taken_back() {
     story.state.archive.file = Ok("a.nra".into());
     story.then("d j d");
     let page = Page { damage: Some(vec!["the index is damaged".to_owned()]), ..Page::default() };
-    let generation = story.state.listing.generation;
-    story.event(Event::Rows(RowsAnswer { generation, want: Want::Start, page: Ok(page) }));
+    story.event(Event::Rows(RowsAnswer { want: Want::Start, page: Ok(page) }));
     story.then("W").sees("a damaged archive can't be changed");
     story.then("P").sees("Planned");
     story.then("u");

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Story, asks, everything};
-use crate::asked::Subject;
-use crate::effect::{Door, Effect, Password, Request};
+use crate::door::{Door, Password};
+use crate::effect::{Effect, Request};
 use crate::event::Event;
+use crate::requests::RequestKind;
 use crate::state::Facts;
 use crate::state::jobs::{Ending, News, Progress};
 use nra_convert::repair::{MEMORY_BYTES, protect};
@@ -280,9 +281,10 @@ fn content_goes_to_other_programs() {
     let mut story = Story::begin(everything(), 80, 24);
     let entry = story.state.listing.entry().unwrap().clone();
     story.then("o f4");
-    assert_eq!(story.outside, [Effect::Page(entry.clone()), asks(Request::Fetch(entry))]);
+    assert_eq!(story.outside, [Effect::Page(entry.clone()), asks(Request::Copy(entry))]);
     // What is typed while the copy is made is for the editor, or for nobody.
-    let copied = Event::Answer(story.state.requests.ticket(Subject::Copy), Box::new(Event::Copied("copy/README.md".into())));
+    let copied =
+        Event::Response(story.state.requests.newest(RequestKind::Copy), Box::new(Event::Copied("copy/README.md".into())));
     story.keys("G j");
     story.event(copied.clone());
     assert_eq!((story.outside.last(), story.name()), (Some(&Effect::Edit("copy/README.md".into())), "README.md".to_owned()));

@@ -1,9 +1,10 @@
 //! Finding and arranging.
 
 use super::{Story, everything};
-use crate::asked::Subject;
-use crate::effect::{Door, Effect, Request};
+use crate::door::Door;
+use crate::effect::{Effect, Request};
 use crate::event::Event;
+use crate::requests::RequestKind;
 
 #[test]
 fn entries_are_found_by_what_they_are() {
@@ -68,12 +69,12 @@ fn letters_keep_their_accents_and_matches_their_places() {
 #[test]
 fn a_search_that_is_taken_away_ends() {
     let mut story = Story::begin(everything(), 80, 24);
-    let nothing = story.state.requests.ticket(Subject::Order);
+    let nothing = story.state.requests.newest(RequestKind::Arrange);
     story.held_back = true;
     story.keys("F").types("has:deep").keys("enter");
-    assert!(story.state.arrangement.loading && story.state.requests.ticket(Subject::Order) != nothing);
+    assert!(story.state.arrangement.loading && story.state.requests.newest(RequestKind::Arrange) != nothing);
     story.keys("esc");
-    assert!(!story.state.arrangement.loading && story.state.requests.ticket(Subject::Order) == nothing);
+    assert!(!story.state.arrangement.loading && story.state.requests.newest(RequestKind::Arrange) == nothing);
 }
 
 #[test]
@@ -168,20 +169,20 @@ fn archives_are_looked_for_when_they_are_asked_for() {
     story.held_back = true;
     story.keys("O").sees("Open an archive").sees("reading …").misses("nothing matches");
     let asked = |story: &Story, what: Request| match story.back.last() {
-        Some(Effect::Request(ticket, asked)) if *asked == what => *ticket,
+        Some(Effect::Request(id, asked)) if *asked == what => *id,
         other => panic!("{other:?}"),
     };
     let found = |names: &[&str]| Box::new(Event::Archives(names.iter().map(Into::into).collect()));
     let more = found(&["a.nra", "photos.nra", "pictures.nra"]);
-    let ticket = asked(&story, Request::Archives);
+    let id = asked(&story, Request::Archives);
     // What is typed before they have come is for them, enter included.
     story.types("pho").keys("enter");
-    story.event(Event::Answer(ticket, found(&["a.nra", "photos.nra"])));
+    story.event(Event::Response(id, found(&["a.nra", "photos.nra"])));
     asked(&story, Request::Open(Door::File("photos.nra".into()), None));
     // An answer to what nobody asks any more changes nothing; the next time what was known is shown at once, and then what there is by now.
-    story.event(Event::Answer(ticket, more.clone()));
+    story.event(Event::Response(id, more.clone()));
     story.keys("esc O").sees("photos.nra").misses("pictures.nra");
-    story.event(Event::Answer(asked(&story, Request::Archives), more));
+    story.event(Event::Response(asked(&story, Request::Archives), more));
     story.sees("pictures.nra");
 }
 

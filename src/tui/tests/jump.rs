@@ -72,7 +72,7 @@ fn far_rows_are_gone_to_and_keys_wait_for_them() {
     for key in [";", "1", "9", "enter", "j", "space"] {
         asked.extend(update(&mut story.state, Event::Key(key.parse().unwrap()), story.now));
     }
-    let requests: Vec<&Effect> = asked.iter().filter(|effect| matches!(effect, Effect::Jump(_))).collect();
+    let requests: Vec<&Effect> = asked.iter().filter(|effect| matches!(effect, Effect::Request(_, Request::Jump(_)))).collect();
     assert_eq!(requests.len(), 1);
     story.perform(asked);
     assert_eq!((story.name().as_str(), story.state.marks.count()), ("19002", 1));
@@ -84,11 +84,11 @@ fn a_row_is_sought_in_the_list_that_is_there_by_then() {
     story.held_back = true;
     story.then("s s ; b");
     // The order comes first, so that nobody answers what was asked of the list before.
-    story.back.retain(|effect| !matches!(effect, Effect::Jump(_)));
+    story.back.retain(|effect| !matches!(effect, Effect::Request(_, Request::Jump(_))));
     story.held_back = false;
     let back = std::mem::take(&mut story.back);
     story.perform(back);
-    assert!(matches!(story.state.dialogs.last(), Some(Dialog::Jump(Jump { waiting: None, .. }))));
+    assert!(matches!(story.state.dialogs.last(), Some(Dialog::Jump(Jump { waiting: false, .. }))));
     assert_eq!(story.name(), "b1");
     story.then("2 enter space");
     assert_eq!((story.name().as_str(), story.state.marks.count()), ("b2", 1));

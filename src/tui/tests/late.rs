@@ -4,14 +4,16 @@ use std::path::Path;
 
 use super::deeds::open;
 use super::{Story, asks, everything};
-use crate::asked::Subject;
-use crate::effect::{Door, Effect, Request, Task};
+use crate::door::Door;
+use crate::effect::{Effect, Request};
 use crate::event::Event;
+use crate::requests::RequestKind;
 use crate::rows::{Page, Want};
 use crate::state::dialog::Dialog;
 use crate::state::jobs::{Ending, News};
 use crate::state::listing::RowsAnswer;
 use crate::state::{DAMAGED, Facts};
+use crate::task::Task;
 use nra_format::archive::Info;
 
 /// Begins on an archive file that can be changed.
@@ -139,15 +141,15 @@ fn keys_wait_for_what_is_being_opened() {
     story.then("ctrl-r d");
     story.sees("opening …");
     assert!(story.state.changes.pending.is_empty());
-    let late = story.state.requests.ticket(Subject::Opening);
+    let late = story.state.requests.newest(RequestKind::Open);
     open(&mut story, &file);
     story.sees("a.txt: 1 entry will be removed");
     // Escape gives up, and what opens later is not shown.
     story.then("u ctrl-r d esc");
     story.sees("not opened");
     story.then("j d");
-    story.event(Event::Answer(late, Box::new(Event::Opened(Box::new(story.state.archive.clone())))));
-    story.event(Event::Answer(late, Box::new(Event::Locked(Door::Content, false))));
+    story.event(Event::Response(late, Box::new(Event::Opened(Box::new(story.state.archive.clone())))));
+    story.event(Event::Response(late, Box::new(Event::Locked(Door::Content, false))));
     story.sees("b.txt: 1 entry will be removed");
     assert!(story.state.dialogs.is_empty() && story.state.changes.pending.list().len() == 1);
 }
@@ -272,42 +274,47 @@ fn waiting_for_the_end_can_be_taken_back() {
 
 #[test]
 fn what_was_left_is_not_awaited() {
-    let awaited = |story: &Story, subject| story.state.requests.ticket(subject).number;
+    let awaited = |story: &Story, kind| story.state.requests.is_made(kind);
     let mut story = Story::begin(everything(), 100, 24);
     story.held_back = true;
     // What is read for a dialog ends with it.
-    for (keys, subject) in [("i", Subject::Sheet), ("H", Subject::Commits), ("e tab", Subject::Room), ("e tab", Subject::Names)] {
+    for (keys, subject) in [
+        ("i", RequestKind::Inspect),
+        ("H", RequestKind::Commits),
+        ("e tab", RequestKind::FreeSpace),
+        ("e tab", RequestKind::Completions),
+    ] {
         story.then(keys);
-        let ticket = story.state.requests.ticket(subject);
+        let id = story.state.requests.newest(subject);
         story.keys("esc");
-        assert!(!story.state.requests.awaits(ticket), "{keys}");
+        assert!(!story.state.requests.awaits(id), "{keys}");
     }
     // So do a search, a map, and an order.
-    for (keys, back, subject) in [("/", "esc", Subject::Finder), ("b b", "b", Subject::Map), ("s s", "s n", Subject::Order)] {
+    for (keys, back, subject) in
+        [("/", "esc", RequestKind::Find), ("b b", "b", RequestKind::Map), ("s s", "s n", RequestKind::Arrange)]
+    {
         let mut story = Story::begin(everything(), 100, 24);
-        let nothing = awaited(&story, subject);
         story.held_back = true;
         story.keys(keys);
-        assert_ne!(awaited(&story, subject), nothing, "{keys}");
+        assert!(awaited(&story, subject), "{keys}");
         story.keys(back);
-        assert_eq!(awaited(&story, subject), nothing, "{keys}");
+        assert!(!awaited(&story, subject), "{keys}");
     }
     // A preview is awaited until the cursor moves on, or the preview is closed.
     let mut story = Story::begin(everything(), 100, 24);
     story.held_back = true;
-    let nothing = awaited(&story, Subject::Preview);
     for leave in ["k", "p"] {
         story.then("j");
-        assert_ne!(awaited(&story, Subject::Preview), nothing);
+        assert!(awaited(&story, RequestKind::Preview));
         story.keys(leave);
-        assert_eq!(awaited(&story, Subject::Preview), nothing, "{leave}");
+        assert!(!awaited(&story, RequestKind::Preview), "{leave}");
     }
     // Where the list is longer than a look at it, facts are awaited as long as the list is there.
-    let list = awaited(&story, Subject::List);
+    let details = story.state.requests.newest(RequestKind::Details);
     story.then("j j j");
-    assert_eq!(awaited(&story, Subject::List), list);
-    story.then("enter");
-    assert_eq!(awaited(&story, Subject::List), story.state.listing.generation);
+    assert!(story.state.requests.awaits(details));
+    story.then("g l");
+    assert!(!story.state.requests.awaits(details));
 }
 
 #[test]
@@ -326,14 +333,14 @@ fn hits_are_counted_while_somebody_looks_for_them() {
     story.keys("enter");
     let preview = story.back.pop().unwrap();
     story.held_back = false;
-    let Effect::Preview(_) = preview else { panic!("{preview:?}") };
+    let Effect::Request(_, Request::Preview(_)) = preview else { panic!("{preview:?}") };
     let events = crate::work::answers(&story.archive, preview).unwrap();
     story.held_back = true;
     events.into_iter().for_each(|event| story.event(event));
     assert_eq!(told(&story).as_deref(), Some("? of 0+"));
-    assert!(story.state.preview.counting().is_some());
+    assert!(story.state.preview.is_counting());
     story.keys("esc");
-    assert_eq!((told(&story), story.state.preview.counting()), (None, None));
+    assert_eq!((told(&story), story.state.preview.is_counting()), (None, false));
 }
 
 #[test]
@@ -388,7 +395,10 @@ fn keys_wait_for_marks_that_are_being_found() {
         story.then("+ ctrl-u").types(glob);
         story.then("enter").then(keys).then(wait);
         release(&mut story, false);
-        assert!(story.state.changes.pending.is_empty() && story.state.marks.is_empty() && story.state.dialogs.is_empty(), "{glob}");
+        assert!(
+            story.state.changes.pending.is_empty() && story.state.marks.is_empty() && story.state.dialogs.is_empty(),
+            "{glob}"
+        );
     }
 }
 
@@ -441,10 +451,12 @@ fn what_a_job_finds_damaged_stays_so_in_other_commits_until_it_is_read_anew() {
 #[test]
 fn a_page_of_another_archive_says_nothing_of_damage_here() {
     let mut story = Story::begin(everything(), 100, 24);
-    let generation = story.state.listing.generation;
-    for (generation, damaged) in [(generation.wrapping_sub(1), false), (generation, true)] {
+    let stale = story.state.requests.newest(RequestKind::Rows);
+    story.state.requests.make(RequestKind::Rows);
+    for (id, damaged) in [(stale, false), (story.state.requests.newest(RequestKind::Rows), true)] {
         let page = Page { damage: Some(vec!["a block".to_owned()]), ..Page::default() };
-        story.event(Event::Rows(RowsAnswer { generation, want: Want::Start, page: Ok(page) }));
+        let rows = Event::Rows(RowsAnswer { want: Want::Start, page: Ok(page) });
+        story.event(Event::Response(id, Box::new(rows)));
         assert_eq!(story.state.archive.damaged, damaged);
     }
 }
@@ -491,8 +503,8 @@ fn a_commit_that_is_written_is_shown_when_the_editor_has_its_copy() {
     story.held_back = true;
     story.then("W enter j f4");
     release(&mut story, false);
-    assert!(matches!(story.outside.as_slice(), [Effect::Request(_, Request::Fetch(_))]), "{:?}", story.outside);
-    let copied = Event::Answer(story.state.requests.ticket(Subject::Copy), Box::new(Event::Copied("copy/b.txt".into())));
+    assert!(matches!(story.outside.as_slice(), [Effect::Request(_, Request::Copy(_))]), "{:?}", story.outside);
+    let copied = Event::Response(story.state.requests.newest(RequestKind::Copy), Box::new(Event::Copied("copy/b.txt".into())));
     story.event(copied);
     assert_eq!(story.outside[1..], [Effect::Edit("copy/b.txt".into()), asks(Request::Open(Door::Commit(None), None))]);
 }

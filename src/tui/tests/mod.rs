@@ -28,11 +28,12 @@ use crossterm::event::KeyCode;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 
-use crate::asked::{Asked, Subject};
-use crate::effect::{Door, Effect, Request};
+use crate::door::Door;
+use crate::effect::{Effect, Request};
 use crate::event::Event;
 use crate::key::Key;
 use crate::keymap::Keymap;
+use crate::requests::{RequestKind, Requests};
 use crate::sample;
 use crate::state::{Facts, State};
 use crate::theme::{Depth, Ground, Theme};
@@ -43,7 +44,7 @@ use nra_format::archive::Archive;
 
 /// Returns what the outside is asked for, as stories keep it: with whatever number.
 fn asks(request: Request) -> Effect {
-    Effect::Request(Asked::default().ticket(request.subject()), request)
+    Effect::Request(Requests::default().newest(request.kind()), request)
 }
 
 /// A user at the keyboard.
@@ -113,9 +114,10 @@ impl Story {
 
     pub fn event(&mut self, event: Event) {
         // What opens, or does not, answers what was asked last.
-        let opens = matches!(event, Event::Opened(_) | Event::Locked(..) | Event::Trouble(_)) && self.state.opening.door.is_some();
-        let ticket = self.state.requests.ticket(Subject::Opening);
-        let event = if opens { Event::Answer(ticket, Box::new(event)) } else { event };
+        let opens =
+            matches!(event, Event::Opened(_) | Event::Locked(..) | Event::Trouble(_)) && self.state.opening.door.is_some();
+        let id = self.state.requests.newest(RequestKind::Open);
+        let event = if opens { Event::Response(id, Box::new(event)) } else { event };
         let effects = update(&mut self.state, event, self.now);
         self.perform(effects);
     }
@@ -133,9 +135,9 @@ impl Story {
         }
         let mut queue: std::collections::VecDeque<Effect> = effects.into();
         while let Some(effect) = queue.pop_front() {
-            let ticket = if let Effect::Request(ticket, _) = &effect { Some(*ticket) } else { None };
-            let numbered = |event| match ticket {
-                Some(ticket) => Event::Answer(ticket, Box::new(event)),
+            let id = if let Effect::Request(id, _) = &effect { Some(*id) } else { None };
+            let numbered = |event| match id {
+                Some(id) => Event::Response(id, Box::new(event)),
                 None => event,
             };
             // There are those that the story says.

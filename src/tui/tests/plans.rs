@@ -2,7 +2,8 @@
 
 use super::deeds::{open, paths};
 use super::{Story, everything};
-use crate::effect::{Door, Effect, Request};
+use crate::door::Door;
+use crate::effect::{Effect, Request};
 use crate::event::Event;
 use crate::keymap::Place;
 use crate::state::{Dialog, Facts, Stage};

@@ -1,7 +1,7 @@
 //! Coming back: to a place in an archive, after the program has ended, or to a commit in which the place is not.
 
 use super::{Story, everything};
-use crate::effect::Door;
+use crate::door::Door;
 use crate::event::Event;
 use crate::memory::Memory;
 use crate::sample;

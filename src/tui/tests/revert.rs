@@ -2,9 +2,11 @@
 
 use super::deeds::{open, paths};
 use super::{Story, asks, everything};
-use crate::effect::{Door, Effect, Request, Task};
+use crate::door::Door;
+use crate::effect::{Effect, Request};
 use crate::sample;
 use crate::state::Facts;
+use crate::task::Task;
 use nra_format::archive::{OpenOptions, open_path};
 
 /// An archive of files `a` and `b/c`, and a second commit without the directory.

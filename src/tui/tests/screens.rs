@@ -6,9 +6,10 @@ use crossterm::event::{KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use insta::assert_snapshot;
 
 use super::{Story, asks, everything};
-use crate::asked::Subject;
-use crate::effect::{Door, Effect, Request};
+use crate::door::Door;
+use crate::effect::{Effect, Request};
 use crate::event::Event;
+use crate::requests::RequestKind;
 use crate::sample;
 use crate::state::jobs::{News, Progress};
 use crate::state::{Facts, ONLY_NRA};
@@ -260,8 +261,8 @@ fn what_goes_for_good_and_what_comes_back_is_asked_about() {
         story.held_back = true;
         story.then("b Z");
         let saved = Compaction { before_bytes: 5 << 30, after_bytes: 3 << 30, dropped_commits: 11, ..Compaction::default() };
-        let ticket = story.state.requests.ticket(Subject::Weight);
-        story.event(Event::Answer(ticket, Box::new(Event::Weighed(Ok(saved)))));
+        let id = story.state.requests.newest(RequestKind::CompactEstimate);
+        story.event(Event::Response(id, Box::new(Event::Weighed(Ok(saved)))));
         assert_snapshot!(format!("compact-{width}x{height}"), story.screen());
     }
 }
@@ -438,8 +439,8 @@ fn every_size_can_be_drawn() {
         story.state.archive.file = Ok("a.nra".into());
         story.then(keys);
         if let Some(event) = event {
-            let ticket = story.state.requests.ticket(if keys == "H" { Subject::Commits } else { Subject::Opening });
-            story.event(Event::Answer(ticket, Box::new(event)));
+            let id = story.state.requests.newest(if keys == "H" { RequestKind::Commits } else { RequestKind::Open });
+            story.event(Event::Response(id, Box::new(event)));
         }
         assert!(!story.state.dialogs.is_empty(), "{keys}");
         at_every_size(&mut story);

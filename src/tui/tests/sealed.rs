@@ -9,12 +9,14 @@ use zip::{AesMode, ZipWriter};
 
 use super::{Story, asks};
 use crate::action::Action;
-use crate::effect::{Door, Effect, Password, Request, Task};
+use crate::door::{Door, Password};
+use crate::effect::{Effect, Request};
 use crate::event::Event;
 use crate::nested;
 use crate::sample;
 use crate::state::Facts;
 use crate::state::jobs::{Ending, News};
+use crate::task::Task;
 use nra_format::archive::{Archive, OpenOptions, open};
 use nra_format::crypt::Secret;
 use nra_format::source::MemorySource;

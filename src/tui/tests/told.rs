@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use super::{Story, everything};
-use crate::asked::Subject;
 use crate::config::Config;
-use crate::effect::Door;
+use crate::door::Door;
 use crate::event::Event;
+use crate::requests::RequestKind;
 use crate::sample;
 use crate::state::Tone;
 use crate::state::jobs::Ending;
@@ -127,29 +127,29 @@ fn room_is_told_before_an_extraction() {
     let mut story = Story::begin(everything(), 80, 24);
     story.then("G k k e");
     story.sees("Extract model.bin").sees("to the directory");
-    let answer = |ticket, free| Event::Answer(ticket, Box::new(Event::Room(free)));
-    let before = story.state.requests.ticket(Subject::Room);
+    let answer = |id, free| Event::Response(id, Box::new(Event::Room(free)));
+    let before = story.state.requests.newest(RequestKind::FreeSpace);
     story.event(answer(before, 5 << 30));
     story.sees("needs 2.9 KiB; 5.0 GiB are free there").misses("room enough");
     // For another directory there is another answer.
     story.keys("x");
     story.event(answer(before, 6 << 30));
     story.misses("6.0 GiB");
-    story.event(answer(story.state.requests.ticket(Subject::Room), 1 << 10));
+    story.event(answer(story.state.requests.newest(RequestKind::FreeSpace), 1 << 10));
     story.sees("1.0 KiB are free").sees("there is not room enough");
     // So there is for what a path goes on to.
     let tab = |story: &mut Story, free| {
         story.held_back = true;
         story.keys("tab");
-        let names = story.state.requests.ticket(Subject::Names);
-        story.event(Event::Answer(names, Box::new(Event::Completions(vec!["./xyz/".to_owned()]))));
-        story.event(answer(story.state.requests.ticket(Subject::Room), free));
+        let names = story.state.requests.newest(RequestKind::Completions);
+        story.event(Event::Response(names, Box::new(Event::Completions(vec!["./xyz/".to_owned()]))));
+        story.event(answer(story.state.requests.newest(RequestKind::FreeSpace), free));
     };
     tab(&mut story, 7 << 30);
     story.sees("7.0 GiB are free there").misses("room enough");
     tab(&mut story, 1 << 10);
     story.sees("room enough");
-    story.event(answer(story.state.requests.ticket(Subject::Room), 8 << 30));
+    story.event(answer(story.state.requests.newest(RequestKind::FreeSpace), 8 << 30));
     story.sees("8.0 GiB are free there").misses("room enough");
 }
 
@@ -204,9 +204,9 @@ fn what_is_said_is_read_whole_and_messages_of_commits_begin_with_their_beginning
     story.then("d").sees("will be removed: W writes it, u takes").sees(" it back");
     let mut story = Story::begin(everything(), 80, 24);
     story.then("H");
-    let ticket = story.state.requests.ticket(Subject::Commits);
+    let id = story.state.requests.newest(RequestKind::Commits);
     let message = format!("the first of many words {}", "and more ".repeat(20));
     let commit = CommitInfo { number: 1, message, ..CommitInfo::default() };
-    story.event(Event::Answer(ticket, Box::new(Event::Commits(Ok(vec![commit])))));
+    story.event(Event::Response(id, Box::new(Event::Commits(Ok(vec![commit])))));
     story.sees("the first of many words and ");
 }

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use super::{Story, asks, everything};
-use crate::asked::Subject;
-use crate::effect::{Door, Effect, Request};
+use crate::door::Door;
+use crate::effect::{Effect, Request};
 use crate::event::Event;
+use crate::requests::RequestKind;
 use crate::state::Dialog;
 use crate::update::update;
 use nra_format::archive::CommitInfo;
@@ -36,8 +37,8 @@ fn keys_wait_for_the_rows_they_are_about() {
 fn keys_wait_for_the_rows_of_a_dialog() {
     let commit = |number| CommitInfo { number, ..CommitInfo::default() };
     let commits = |story: &mut Story, list| {
-        let ticket = story.state.requests.ticket(Subject::Commits);
-        story.event(Event::Answer(ticket, Box::new(Event::Commits(list))));
+        let id = story.state.requests.newest(RequestKind::Commits);
+        story.event(Event::Response(id, Box::new(Event::Commits(list))));
     };
     for (keys, number) in [("H G enter", 1), ("H G k enter", 2), ("H ? q k enter", 4)] {
         let mut story = Story::begin(everything(), 100, 30);

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use crate::action::Action;
-use crate::effect::Effect;
+use crate::effect::{Effect, Request};
 use crate::layout::Column;
 use crate::rows::Order;
-use crate::state::arrange::{ArrangeAnswer, ArrangeRequest, Sort};
+use crate::state::arrange::{ArrangeRequest, Found, Sort};
 use crate::state::dialog::{About, Choice, Menu, Prompt, Purpose};
 use crate::state::{Arrangement, Dialog, Sizes, State, Tone};
 use crate::update::browse;
@@ -38,14 +38,14 @@ pub fn request(state: &mut State, effects: &mut Vec<Effect>) {
     state.arrangement.loading = !state.arrangement.wanted.is_natural();
     state.arrangement.progress = 0.0;
     if state.arrangement.loading {
-        effects.push(Effect::Arrange(wanted(state)));
+        let wanted = wanted(state);
+        effects.push(state.request(Request::Arrange(wanted)));
     }
 }
 
 /// Returns what is to be asked for.
 fn wanted(state: &State) -> ArrangeRequest {
     ArrangeRequest {
-        generation: state.listing.generation,
         directory: state.listing.scope.directory.clone(),
         // What is found at any depth is no tree.
         open: if state.arrangement.wanted.query.is_empty() { state.tree.expanded() } else { Arc::default() },
@@ -54,11 +54,8 @@ fn wanted(state: &State) -> ArrangeRequest {
 }
 
 /// Takes an arrangement. The cursor stays on its entry.
-pub fn take(state: &mut State, answer: ArrangeAnswer, effects: &mut Vec<Effect>) {
-    if answer.request != wanted(state) {
-        return;
-    }
-    match answer.found {
+pub fn take(state: &mut State, found: Result<Found, String>, effects: &mut Vec<Effect>) {
+    match found {
         Ok(found) => {
             state.arrangement.loading = false;
             state.tree.on &= state.arrangement.wanted.query.is_empty();

@@ -1,10 +1,10 @@
 //! The list: directories entered and left, rows as they come.
 
 use crate::action::Action;
-use crate::effect::{Effect, FactsRequest};
+use crate::effect::{Effect, Request};
 use crate::glyphs;
+use crate::requests::RequestKind;
 use crate::rows::{Order, Scope};
-use crate::state::line;
 use crate::state::listing::{NoRows, RowsAnswer, RowsRequest};
 use crate::state::{Focus, Listing, State, Tone};
 use crate::update::{arrange, history, nested, preview, sizes};
@@ -38,28 +38,29 @@ pub fn list(state: &mut State, directory: Option<EntryPath>, order: Order, at: O
     let scope = Scope { directory, open: state.tree.expanded(), order };
     // A range is one of the rows that it was begun in.
     state.marks.anchor = None;
-    state.generation += 1;
     state.arrangement.shown = state.arrangement.wanted.clone();
     if scope.order == Order::Path {
         (state.arrangement.found, state.arrangement.shown) = Default::default();
     }
     let height = state.rows();
-    let (listing, request) = Listing::open(scope, state.generation, at, height);
+    let (listing, request) = Listing::open(scope, at, height);
     state.listing = listing;
-    effects.push(Effect::Rows(request));
+    // Rows of another list have other places.
+    state.requests.cancel(RequestKind::Details);
+    state.requests.cancel(RequestKind::Jump);
+    effects.push(state.request(Request::Rows(request)));
 }
 
 /// Takes rows.
 pub fn rows(state: &mut State, answer: RowsAnswer, effects: &mut Vec<Effect>) {
     if answer.page == Err(NoRows::Gone)
-        && answer.generation == state.listing.generation
         && let Some(directory) = state.listing.scope.directory.clone()
     {
         // What is above it is there, or the top at last.
         go(state, directory.parent(), None, effects);
         return say_gone(state, &directory);
     }
-    let is_new = answer.generation == state.listing.generation && !state.archive.damaged;
+    let is_new = !state.archive.damaged;
     let damage = answer.page.as_ref().ok().and_then(|page| page.damage.clone()).filter(|_| is_new);
     let request = state.listing.take(answer);
     if let Some(remarks) = damage {
@@ -76,13 +77,6 @@ fn say_gone(state: &mut State, directory: &EntryPath) {
     state.say_more(Tone::Warning, &format!("{} is not in it", glyphs::shown(directory.as_bytes())));
 }
 
-/// Takes facts about rows.
-pub fn facts(state: &mut State, generation: u64, facts: &[(u64, line::Facts)]) {
-    if generation == state.listing.generation {
-        state.listing.learn(facts);
-    }
-}
-
 /// Fits list and preview into their areas.
 pub fn fit(state: &mut State, effects: &mut Vec<Effect>) {
     let areas = state.areas();
@@ -90,7 +84,8 @@ pub fn fit(state: &mut State, effects: &mut Vec<Effect>) {
     moved(state, request, effects);
     if !areas.preview.is_empty() {
         state.preview.set_columns(state.layout.inner(areas.preview).width);
-        effects.extend(state.preview.resize((areas.preview.width, areas.preview.height)).map(Effect::Preview));
+        let request = state.preview.resize((areas.preview.width, areas.preview.height));
+        preview::load(state, request, effects);
     }
 }
 
@@ -104,10 +99,10 @@ pub fn make_room(state: &mut State, effects: &mut Vec<Effect>) {
 
 /// Does what follows when rows or the cursor have changed.
 pub fn moved(state: &mut State, request: Option<RowsRequest>, effects: &mut Vec<Effect>) {
-    effects.extend(request.map(Effect::Rows));
+    effects.extend(request.map(|request| state.request(Request::Rows(request))));
     let entries = state.listing.lacking(|line| matches!(line.row.entry.kind, Kind::File | Kind::Directory));
     if !entries.is_empty() {
-        effects.push(Effect::Facts(FactsRequest { generation: state.listing.generation, entries }));
+        effects.push(state.request(Request::Details(entries)));
     }
     if state.areas().preview.is_empty() {
         state.layout.focus = Focus::List;

@@ -4,13 +4,15 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
 use crate::action::Action;
-use crate::effect::{Check, Door, Effect, Request, Task};
+use crate::door::Door;
+use crate::effect::{Check, Effect, Request};
 use crate::event::Checked;
 use crate::glyphs;
 use crate::state::dialog::{About, Checking, Choice, Menu, Prompt, Purpose, Way};
 use crate::state::jobs::JobId;
 use crate::state::staged::{Stage, count};
 use crate::state::{Dialog, Staged, State, Tone, Writing};
+use crate::task::Task;
 use crate::update::{entry, jobs};
 use nra_format::entry::Entry;
 use nra_format::path::EntryPath;
@@ -40,7 +42,9 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> bool
         Add => ask(state, Purpose::Add(here), "Add to", "a file, or a directory with all that is in it"),
         MakeDirectory => ask(state, Purpose::MakeDirectory(here), "Make a directory in", "its name, or a path with several"),
         Undo if !state.changes.pending.is_empty() => take_back(state, state.changes.pending.list().len() - 1, effects),
-        Plans if !state.changes.pending.is_empty() => state.dialogs.push(Dialog::Plans { cursor: state.changes.pending.list().len() - 1 }),
+        Plans if !state.changes.pending.is_empty() => {
+            state.dialogs.push(Dialog::Plans { cursor: state.changes.pending.list().len() - 1 })
+        }
         _ if state.changes.pending.is_empty() => state.say(Tone::Warning, "nothing is planned: a adds, d removes, r renames"),
         _ => ask_message(state),
     }
@@ -181,7 +185,8 @@ fn typed(directory: Option<&EntryPath>, text: &str) -> Result<EntryPath, String>
 /// Returns what has to be looked at before an entry gets a name, if that is another one; says what is wrong with it.
 pub fn rename(state: &State, from: &EntryPath, text: &str) -> Result<Option<Check>, String> {
     let to = typed(from.parent().as_ref(), text)?;
-    let planned = state.changes.pending.list().iter().position(|stage| matches!(stage, Stage::Rename(planned, _) if planned == from));
+    let planned =
+        state.changes.pending.list().iter().position(|stage| matches!(stage, Stage::Rename(planned, _) if planned == from));
     if to != *from {
         // What was planned for it before is not in the way.
         let mut staged = state.changes.pending.clone();
@@ -277,7 +282,8 @@ pub fn open(state: &mut State, door: Door, effects: &mut Vec<Effect>) {
         return state.say(Tone::Warning, "changes of this archive are being written: J lists that");
     }
     let anew = door == Door::Commit(None);
-    let told = |is_dropped: fn(&&Stage) -> bool| state.changes.pending.list().iter().filter(is_dropped).map(Stage::told).collect();
+    let told =
+        |is_dropped: fn(&&Stage) -> bool| state.changes.pending.list().iter().filter(is_dropped).map(Stage::told).collect();
     let plans: Vec<String> = match &door {
         // They stay with the archive around it.
         Door::Inside(_) | Door::Outside => Vec::new(),

@@ -1,8 +1,9 @@
 //! Compaction: what it would save is looked at, named and asked about before anything is written.
 
-use crate::effect::{Effect, Request, Task};
+use crate::effect::{Effect, Request};
 use crate::state::dialog::{About, Choice, Menu};
 use crate::state::{Dialog, Staged, State, Tone, Writing};
+use crate::task::Task;
 use crate::update::change;
 use nra_convert::compact::Compaction;
 use nra_text::{self, SizeStyle};
@@ -25,7 +26,7 @@ pub fn ask(state: &mut State, effects: &mut Vec<Effect>) {
         cursor: 0,
         about: About::Weighing,
     }));
-    effects.push(state.request(Request::Weigh(file)));
+    effects.push(state.request(Request::CompactEstimate(file)));
 }
 
 /// Asks whether it is to be done, in the dialog that waits for it.

@@ -4,14 +4,15 @@ use crossterm::event::KeyCode;
 use ratatui::layout::Position;
 
 use crate::action::Action;
-use crate::asked::Subject;
-use crate::effect::{Check, Door, Effect, MarksRequest, Password, Request};
+use crate::door::{Door, Password};
+use crate::effect::{Check, Effect, MarksRequest, Request};
 use crate::event::Checked;
 use crate::frames;
 use crate::glyphs;
 use crate::key::Key;
 use crate::preview::Scrolled;
 use crate::preview::seek::Needle;
+use crate::requests::RequestKind;
 use crate::state::dialog::{self, Checking, Choice, Prompt, Purpose};
 use crate::state::jobs::LogPlace;
 use crate::state::{Dialog, State, Tone, Typed};
@@ -117,7 +118,7 @@ fn press_prompt(state: &mut State, key: Key, effects: &mut Vec<Effect>) -> bool 
         KeyCode::Enter => accept(state, effects),
         KeyCode::Tab if prompt.purpose.is_path() => {
             prompt.fresh = false;
-            let request = Request::Complete(prompt.input.value().to_owned(), prompt.purpose.is_directory());
+            let request = Request::Completions(prompt.input.value().to_owned(), prompt.purpose.is_directory());
             effects.push(state.request(request));
         }
         KeyCode::Down | KeyCode::Up => {
@@ -153,7 +154,7 @@ pub fn complete(state: &mut State, paths: &[String], effects: &mut Vec<Effect>) 
     }
     prompt.input = first[..agreed].into();
     if prompt.purpose.is_directory() {
-        let request = Request::Room(prompt.input.value().to_owned());
+        let request = Request::FreeSpace(prompt.input.value().to_owned());
         effects.push(state.request(request));
     }
 }
@@ -199,12 +200,12 @@ fn close(state: &mut State, effects: &mut Vec<Effect>) {
 /// A filter works while it is typed, and so does the look at the room for what is extracted.
 fn typed(state: &mut State, effects: &mut Vec<Effect>) {
     // What was typed before could go on in another way.
-    state.requests.forget(Subject::Room);
-    state.requests.forget(Subject::Names);
+    state.requests.cancel(RequestKind::FreeSpace);
+    state.requests.cancel(RequestKind::Completions);
     if let Some(Dialog::Prompt(prompt)) = state.dialogs.last()
         && prompt.purpose.is_directory()
     {
-        let request = Request::Room(prompt.input.value().to_owned());
+        let request = Request::FreeSpace(prompt.input.value().to_owned());
         effects.push(state.request(request));
     }
     if let Some(Dialog::Prompt(prompt)) = state.dialogs.last()
@@ -406,7 +407,9 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> bool
         Some(Dialog::Jobs { .. }) if action == Action::Stop => self::jobs::stop(state, effects),
         Some(Dialog::Jobs { .. }) if action == Action::Pause => self::jobs::pause(state, effects),
         Some(Dialog::Commits { list, cursor }) => *cursor = scrolled(*cursor, list.len().saturating_sub(1), action),
-        Some(Dialog::Plans { cursor }) => *cursor = scrolled(*cursor, state.changes.pending.list().len().saturating_sub(1), action),
+        Some(Dialog::Plans { cursor }) => {
+            *cursor = scrolled(*cursor, state.changes.pending.list().len().saturating_sub(1), action)
+        }
         Some(Dialog::Jobs { job, top }) => {
             let cursor = state.jobs.place(*job);
             let is_page = matches!(action, Action::PageUp | Action::HalfUp | Action::PageDown | Action::HalfDown);

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use crossterm::event::KeyCode;
 
-use crate::effect::{Door, Effect};
+use crate::door::Door;
+use crate::effect::{Effect, Request};
 use crate::glyphs;
 use crate::key::Key;
 use crate::keymap::{Command, Place};
@@ -16,23 +17,20 @@ use crate::work::rank;
 
 /// Opens the search over paths.
 pub fn paths(state: &mut State, effects: &mut Vec<Effect>) {
-    state.generation += 1;
     let whole = state.listing.scope.directory.as_ref().map(|_| false);
-    state.dialogs.push(Dialog::Finder(Finder { whole, ..Finder::new(Over::Paths, state.generation) }));
+    state.dialogs.push(Dialog::Finder(Finder { whole, ..Finder::new(Over::Paths) }));
     typed(state, effects);
 }
 
 /// Opens the search over commands.
 pub fn commands(state: &mut State) {
-    state.generation += 1;
-    state.dialogs.push(Dialog::Finder(Finder::new(Over::Commands, state.generation)));
+    state.dialogs.push(Dialog::Finder(Finder::new(Over::Commands)));
     typed(state, &mut Vec::new());
 }
 
 /// Opens the search over the archives of this directory.
 pub fn archives(state: &mut State) {
-    state.generation += 1;
-    state.dialogs.push(Dialog::Finder(Finder::new(Over::Archives, state.generation)));
+    state.dialogs.push(Dialog::Finder(Finder::new(Over::Archives)));
     typed(state, &mut Vec::new());
 }
 
@@ -53,21 +51,18 @@ pub fn renew(state: &mut State, archives: Vec<PathBuf>, effects: &mut Vec<Effect
 
 /// Searches for what has been typed.
 pub fn typed(state: &mut State, effects: &mut Vec<Effect>) {
-    state.generation += 1;
     let place = if state.layout.focus == Focus::List { Place::List } else { Place::Preview };
     let Some(Dialog::Finder(finder)) = state.dialogs.last_mut() else { return };
-    finder.generation = state.generation;
     finder.cursor = 0;
     // What was found before is for another text.
     (finder.matches, finder.searched) = (0, 0);
     (finder.complete, finder.answered) = (false, false);
     let pattern = finder.input.value().to_owned();
     match finder.over {
-        Over::Paths => effects.push(Effect::Find(FindRequest {
-            generation: finder.generation,
-            directory: state.listing.scope.directory.clone().filter(|_| finder.whole != Some(true)),
-            pattern,
-        })),
+        Over::Paths => {
+            let directory = state.listing.scope.directory.clone().filter(|_| finder.whole != Some(true));
+            effects.push(state.request(Request::Find(FindRequest { directory, pattern })));
+        }
         Over::Commands => {
             let here: Vec<_> = state.settings.keymap.commands().filter(|(command, _)| command.works_in(place)).collect();
             let text = |(command, keys): &(&Command, &[Key])| {
@@ -76,18 +71,19 @@ pub fn typed(state: &mut State, effects: &mut Vec<Effect>) {
                 format!("{}: {}{keys}", command.name, command.help)
             };
             let texts: Vec<String> = here.iter().map(text).collect();
-            finder.take(ranked(finder.generation, &pattern, &texts, |index| Goal::Action(here[index].0.action)));
+            finder.take(ranked(&pattern, &texts, |index| Goal::Action(here[index].0.action)));
         }
         Over::Archives => {
-            let texts: Vec<String> = state.opening.archives.iter().map(|path| glyphs::shown(path.as_os_str().as_bytes())).collect();
-            let answer = ranked(finder.generation, &pattern, &texts, |index| Goal::Archive(state.opening.archives[index].clone()));
+            let texts: Vec<String> =
+                state.opening.archives.iter().map(|path| glyphs::shown(path.as_os_str().as_bytes())).collect();
+            let answer = ranked(&pattern, &texts, |index| Goal::Archive(state.opening.archives[index].clone()));
             finder.take(FindAnswer { complete: !state.opening.listing || !texts.is_empty(), ..answer });
         }
     }
 }
 
 /// Searches a few texts at once.
-fn ranked(generation: u64, pattern: &str, texts: &[String], goal: impl Fn(usize) -> Goal) -> FindAnswer {
+fn ranked(pattern: &str, texts: &[String], goal: impl Fn(usize) -> Goal) -> FindAnswer {
     let hit = |(index, matched): (usize, Vec<u32>)| Hit { goal: goal(index), text: texts[index].clone(), matched };
     let mut ranked = rank(pattern, texts);
     // Letters that lie far apart count only where nothing has the words themselves.
@@ -97,7 +93,7 @@ fn ranked(generation: u64, pattern: &str, texts: &[String], goal: impl Fn(usize)
         ranked.retain(has_words);
     }
     let hits: Vec<Hit> = ranked.into_iter().map(hit).collect();
-    FindAnswer { generation, matches: hits.len() as u64, hits, searched: texts.len() as u64, complete: true, error: None }
+    FindAnswer { matches: hits.len() as u64, hits, searched: texts.len() as u64, complete: true, error: None }
 }
 
 /// Takes hits.

@@ -3,7 +3,8 @@
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
-use crate::effect::{Door, Effect, Request};
+use crate::door::Door;
+use crate::effect::{Effect, Request};
 use crate::glyphs;
 use crate::state::dialog::{Prompt, Purpose};
 use crate::state::finder::Trail;
@@ -145,7 +146,7 @@ pub fn opened(state: &mut State, door: Option<Door>, facts: Facts, effects: &mut
     let was_damaged = state.archive.damaged;
     state.opening.no_archive = false;
     (state.opening.door, state.input.copying) = (None, false);
-    state.requests.turn();
+    state.requests.cancel_all();
     state.archive = facts;
     // What was found by reading all of it holds for its other commits, too; read anew it may have been repaired.
     if was_damaged && !state.archive.damaged && matches!(door, Some(Door::Commit(Some(_)) | Door::Content)) {

@@ -3,12 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::effect::{Check, Effect, Request, Task};
+use crate::effect::{Check, Effect, Request};
 use crate::glyphs;
 use crate::state::dialog::{About, Choice, Menu, Prompt, Purpose, Way};
 use crate::state::jobs::{Ending, Job, JobId, News};
 use crate::state::marks::{Change, Chosen};
 use crate::state::{Dialog, Quit, State, Tone};
+use crate::task::Task;
 use crate::update::{NOTHING_HERE, change, marks};
 use nra_convert::extract::Overwrite;
 use nra_convert::kinds;
@@ -56,7 +57,7 @@ pub fn chosen(state: &mut State) -> Option<Chosen> {
 pub fn ask_target(state: &mut State, effects: &mut Vec<Effect>) {
     let Some(chosen) = chosen(state) else { return };
     let target = if state.jobs.last_target.is_empty() { "./".to_owned() } else { state.jobs.last_target.clone() };
-    effects.push(state.request(Request::Room(target.clone())));
+    effects.push(state.request(Request::FreeSpace(target.clone())));
     let title = format!("Extract {}", chosen.told);
     let prompt = Prompt::new(Purpose::Extract(chosen), title, TO, target);
     // Enter takes the safe way, whatever was chosen the last time.

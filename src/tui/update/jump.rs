@@ -3,9 +3,10 @@
 use crossterm::event::KeyCode;
 
 use crate::action::Action;
-use crate::effect::{Effect, JumpRequest};
+use crate::effect::{Effect, JumpRequest, Request};
 use crate::key::Key;
 use crate::keymap::Place;
+use crate::requests::RequestKind;
 use crate::state::dialog::{Jump, MAX_LINE, one_line};
 use crate::state::{Dialog, State, Tone};
 use crate::update::{act, browse};
@@ -14,19 +15,20 @@ use crate::update::{act, browse};
 pub fn begin(state: &mut State) {
     if let Some(line) = state.listing.current() {
         let from = line.row.place;
-        state.dialogs.push(Dialog::Jump(Jump { typed: String::new(), from, again: false, waiting: None, missed: false }));
+        state.dialogs.push(Dialog::Jump(Jump { typed: String::new(), from, again: false, waiting: false, missed: false }));
     }
 }
 
 /// Says whether the row that begins with what was typed is still to come.
 pub fn is_awaited(state: &State) -> bool {
-    matches!(state.dialogs.last(), Some(Dialog::Jump(Jump { waiting: Some(_), .. })))
+    matches!(state.dialogs.last(), Some(Dialog::Jump(Jump { waiting: true, .. })))
 }
 
 /// Takes a key while a row is typed: letters go on, others end it and do what they always do.
 pub fn press(state: &mut State, key: Key, effects: &mut Vec<Effect>) {
     let here = state.listing.current().map_or(0, |line| line.row.place);
-    let again = key.code == KeyCode::Tab || state.settings.keymap.action(Place::List, key) == Some(Action::Jump) && key.typed().is_none();
+    let again =
+        key.code == KeyCode::Tab || state.settings.keymap.action(Place::List, key) == Some(Action::Jump) && key.typed().is_none();
     let Some(Dialog::Jump(jump)) = state.dialogs.last_mut() else { return };
     match (key.code, key.typed()) {
         (_, Some(c)) => jump.typed.push(c),
@@ -59,34 +61,29 @@ fn ask(state: &mut State, effects: &mut Vec<Effect>) {
     let Some(Dialog::Jump(jump)) = state.dialogs.last_mut() else { return };
     jump.missed = false;
     if !jump.typed.is_empty() {
-        let (generation, scope) = (state.listing.generation, state.listing.scope.clone());
-        jump.waiting = Some(generation);
-        effects.push(Effect::Jump(JumpRequest {
-            generation,
-            scope,
-            from: jump.from,
-            behind: jump.again,
-            typed: jump.typed.clone(),
-        }));
+        jump.waiting = true;
+        let (from, behind, typed) = (jump.from, jump.again, jump.typed.clone());
+        let scope = state.listing.scope.clone();
+        effects.push(state.request(Request::Jump(JumpRequest { scope, from, behind, typed })));
     }
 }
 
-/// Asks once more when the list has become another: nobody answers what was asked of the one before, and places are others there.
+/// Requests the row again when another list is shown: rows have other places there.
 pub fn ask_again(state: &mut State, effects: &mut Vec<Effect>) {
+    if !is_awaited(state) || state.requests.is_unanswered(RequestKind::Jump) {
+        return;
+    }
     let here = state.listing.current().map(|line| line.row.place);
-    let generation = state.listing.generation;
-    if let (Some(Dialog::Jump(jump)), Some(here)) = (state.dialogs.last_mut(), here)
-        && jump.waiting.is_some_and(|asked| asked != generation)
-    {
+    if let (Some(Dialog::Jump(jump)), Some(here)) = (state.dialogs.last_mut(), here) {
         jump.from = here;
         ask(state, effects);
     }
 }
 
 /// Takes the place of the row.
-pub fn take(state: &mut State, generation: u64, place: Result<Option<u64>, String>, effects: &mut Vec<Effect>) {
-    let Some(Dialog::Jump(jump)) = state.dialogs.last_mut().filter(|_| generation == state.listing.generation) else { return };
-    jump.waiting = None;
+pub fn take(state: &mut State, place: Result<Option<u64>, String>, effects: &mut Vec<Effect>) {
+    let Some(Dialog::Jump(jump)) = state.dialogs.last_mut() else { return };
+    jump.waiting = false;
     match place {
         Ok(Some(place)) => {
             if std::mem::take(&mut jump.again) {

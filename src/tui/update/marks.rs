@@ -4,10 +4,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::action::Action;
-use crate::effect::{Among, Effect, MarksRequest, Request, TotalsRequest};
+use crate::effect::{Effect, MarksRequest, Request};
+use crate::requests::RequestKind;
 use crate::rows::Order;
 use crate::state::dialog::{Prompt, Purpose};
-use crate::state::marks::{Change, Marked};
+use crate::state::marks::{Among, Change, Marked};
 use crate::state::{Dialog, Focus, State, Tone};
 use crate::update::{NOTHING_HERE, act as act_on, browse};
 
@@ -49,7 +50,7 @@ pub fn gather(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> b
     if !changes && let Some(anchor) = state.marks.anchor.take() {
         range(state, anchor, effects);
     }
-    if !state.requests.finds_marks()
+    if !state.requests.is_unanswered(RequestKind::Marks)
         && entry
         && state.marks.is_empty()
         && state.listing.numbers(state.listing.cursor).is_none()
@@ -57,7 +58,7 @@ pub fn gather(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> b
     {
         effects.push(state.request(Request::Marks(MarksRequest::Numbers(vec![line.row.number].into(), Change::Add))));
     }
-    state.input.after_marks = state.requests.finds_marks().then_some(action);
+    state.input.after_marks = state.requests.is_unanswered(RequestKind::Marks).then_some(action);
     state.input.after_marks.is_some()
 }
 
@@ -66,7 +67,9 @@ pub fn step_back(state: &mut State) -> bool {
     if state.marks.anchor.take().is_some() {
         return true;
     }
-    let any = (!state.marks.is_empty() || state.requests.finds_marks()) && state.layout.focus == Focus::List && !state.layout.zoom;
+    let any = (!state.marks.is_empty() || state.requests.is_unanswered(RequestKind::Marks))
+        && state.layout.focus == Focus::List
+        && !state.layout.zoom;
     if any {
         state.unmark();
     }
@@ -132,8 +135,8 @@ fn ask(state: &mut State, change: Change, title: &str) {
 /// Changes the marks of these numbers.
 pub fn set(state: &mut State, numbers: Vec<Range<u64>>, change: Change, effects: &mut Vec<Effect>) {
     state.marks.change(numbers, change);
-    let (generation, ranges) = (state.marks.generation, Arc::clone(state.marks.ranges()));
-    effects.push(Effect::Totals(TotalsRequest { generation, ranges }));
+    let ranges = Arc::clone(state.marks.ranges());
+    effects.push(state.request(Request::Marks(MarksRequest::Totals(ranges))));
 }
 
 /// Takes numbers whose marks change, and goes on with what waits for them. Where there are none nothing is done: it was not meant for the cursor's entry.
@@ -142,7 +145,7 @@ pub fn take(state: &mut State, ranges: Result<Vec<Range<u64>>, String>, change: 
         Ok(ranges) if ranges.is_empty() => (Tone::Warning, "nothing matches".to_owned()),
         Ok(ranges) => {
             set(state, ranges, change, effects);
-            if let Some(action) = state.input.after_marks.take_if(|_| !state.requests.finds_marks()) {
+            if let Some(action) = state.input.after_marks.take_if(|_| !state.requests.is_unanswered(RequestKind::Marks)) {
                 act_on(state, action, effects);
             }
             return;
@@ -153,11 +156,4 @@ pub fn take(state: &mut State, ranges: Result<Vec<Range<u64>>, String>, change: 
         state.input.queue.clear();
     }
     state.say(tone, why);
-}
-
-/// Takes how much the marks hold.
-pub fn totals(state: &mut State, generation: u64, bytes: Option<u64>) {
-    if generation == state.marks.generation {
-        state.marks.content_bytes = bytes;
-    }
 }

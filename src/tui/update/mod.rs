@@ -27,16 +27,17 @@ use ratatui::layout::Rect;
 use zeroize::Zeroizing;
 
 use crate::action::Action;
-use crate::asked::{Subject, Ticket};
 use crate::effect::{Effect, Request};
 use crate::event::Event;
 use crate::glyphs;
 use crate::key::Key;
 use crate::keymap::Place;
 use crate::preview::sheet::Sheet;
+use crate::requests::{RequestId, RequestKind};
 use crate::state::dialog::{About, Menu};
 use crate::state::finder::{Finder, Over};
-use crate::state::{Dialog, Sizes, State, Tone, Typed};
+use crate::state::{Dialog, JobId, Sizes, State, Tone, Typed};
+use crate::task::Task;
 use nra_format::entry::{Entry, Kind};
 use nra_text::SizeStyle;
 
@@ -45,6 +46,31 @@ pub use recall::keep;
 
 /// Keys that wait for rows; more than anybody types meanwhile.
 const MAX_HELD: usize = 4_096;
+
+impl State {
+    /// Makes a request.
+    fn request(&mut self, request: Request) -> Effect {
+        match &request {
+            Request::Open(door, password) => {
+                if password.is_none() {
+                    self.passwords.forget();
+                }
+                self.opening.door = Some(door.clone());
+            }
+            Request::Copy(_) => self.input.copying = true,
+            _ => {}
+        }
+        Effect::Request(self.requests.make(request.kind()), request)
+    }
+
+    /// Starts a job on the archive shown and returns its number.
+    fn begin(&mut self, title: String, task: Task, effects: &mut Vec<Effect>) -> JobId {
+        let id = self.jobs.add(title, self.now);
+        self.jobs.belongs(id, self.requests.epoch, self.archive.info.archive_id);
+        effects.push(Effect::Start(id, task));
+        id
+    }
+}
 
 /// Returns what has to be done before the first event.
 pub fn start(state: &mut State) -> Vec<Effect> {
@@ -59,38 +85,31 @@ pub fn start(state: &mut State) -> Vec<Effect> {
     effects
 }
 
-/// Notes what is awaited by what is on the screen: nothing for what has been closed or left.
+/// Cancels the requests for what is no longer on the screen.
 fn settle(state: &mut State) {
     preview::settle(state);
     let any = |is: fn(&Dialog) -> bool| state.dialogs.iter().any(is);
     let chooses = any(|dialog| matches!(dialog, Dialog::Finder(Finder { over: Over::Archives, .. })));
-    let shown = [
-        (Subject::Sheet, any(|dialog| matches!(dialog, Dialog::Sheet { .. }))),
-        (Subject::Weight, any(|dialog| matches!(dialog, Dialog::Menu(Menu { about: About::Weighing, .. })))),
-        (Subject::Commits, any(|dialog| matches!(dialog, Dialog::Commits { .. }))),
-        (Subject::Room, any(|dialog| matches!(dialog, Dialog::Prompt(_)))),
-        (Subject::Names, any(|dialog| matches!(dialog, Dialog::Prompt(_)))),
-        (Subject::Check, state.input.checking.is_some()),
-        (Subject::Archives, state.opening.listing && chooses),
+    let finds = matches!(state.dialogs.last(), Some(Dialog::Finder(Finder { over: Over::Paths, .. })));
+    let needed = [
+        (RequestKind::Inspect, any(|dialog| matches!(dialog, Dialog::Sheet { .. }))),
+        (RequestKind::CompactEstimate, any(|dialog| matches!(dialog, Dialog::Menu(Menu { about: About::Weighing, .. })))),
+        (RequestKind::Commits, any(|dialog| matches!(dialog, Dialog::Commits { .. }))),
+        (RequestKind::FreeSpace, any(|dialog| matches!(dialog, Dialog::Prompt(_)))),
+        (RequestKind::Completions, any(|dialog| matches!(dialog, Dialog::Prompt(_)))),
+        (RequestKind::Check, state.input.checking.is_some()),
+        (RequestKind::Archives, state.opening.listing && chooses),
+        (RequestKind::Jump, any(|dialog| matches!(dialog, Dialog::Jump(_)))),
+        (RequestKind::Find, finds),
+        (RequestKind::Arrange, state.arrangement.loading),
+        (RequestKind::Map, matches!(&state.layout.sizes, Sizes::Map(map) if !map.loaded)),
+        (RequestKind::Totals, !state.marks.is_empty()),
+        (RequestKind::Preview, state.preview.is_loading()),
+        (RequestKind::Occurrences, state.preview.is_counting()),
     ];
     state.opening.listing &= chooses;
-    for (subject, _) in shown.into_iter().filter(|(_, is_shown)| !is_shown) {
-        state.requests.forget(subject);
-    }
-    let list = state.listing.generation;
-    let map = if let Sizes::Map(map) = &state.layout.sizes { Some(map.generation).filter(|_| !map.loaded) } else { None };
-    let finder = if let Some(Dialog::Finder(finder)) = state.dialogs.last() { Some(finder.generation) } else { None };
-    let totals = Some(state.marks.generation).filter(|_| !state.marks.is_empty());
-    for (subject, number) in [
-        (Subject::List, Some(list)),
-        (Subject::Order, Some(list).filter(|_| state.arrangement.loading)),
-        (Subject::Map, map),
-        (Subject::Totals, totals),
-        (Subject::Preview, state.preview.awaited()),
-        (Subject::Stops, state.preview.counting()),
-        (Subject::Finder, finder),
-    ] {
-        state.requests.await_number(subject, number);
+    for (kind, _) in needed.into_iter().filter(|(_, is_needed)| !is_needed) {
+        state.requests.cancel(kind);
     }
 }
 
@@ -107,15 +126,16 @@ pub fn update(state: &mut State, event: Event, now: Duration) -> Vec<Effect> {
     change::show_written(state, &mut effects);
     sealed::ask_in_turn(state);
     browse::make_room(state, &mut effects);
-    effects.extend(state.preview.wake(now).map(Effect::Preview));
+    let preview = state.preview.wake(now);
+    effects.extend(preview.map(|preview| state.request(Request::Preview(preview))));
     settle(state);
     effects
 }
 
 fn take(state: &mut State, event: Event, effects: &mut Vec<Effect>) {
     match event {
-        Event::Answer(ticket, _) if !state.requests.awaits(ticket) => {}
-        Event::Answer(ticket, answer) => answered(state, ticket, *answer, effects),
+        Event::Response(id, _) if !state.requests.awaits(id) => {}
+        Event::Response(id, answer) => answered(state, id, *answer, effects),
         Event::Key(_) | Event::Paste(_) | Event::Mouse(_) if state.is_unseen() => unseen(state, &event, effects),
         // What is shown, or typed, is looked at, and stays as it is.
         Event::Mouse(_) if awaits(state) => {}
@@ -127,25 +147,24 @@ fn take(state: &mut State, event: Event, effects: &mut Vec<Effect>) {
             state.screen = Rect::new(0, 0, width, height);
             browse::fit(state, effects);
         }
-        Event::Font(width, height) => effects.extend(state.preview.set_font((width, height)).map(Effect::Preview)),
+        Event::Font(width, height) => {
+            let preview = state.preview.set_font((width, height));
+            preview::load(state, preview, effects);
+        }
         Event::Rows(answer) => browse::rows(state, answer, effects),
-        Event::Facts(generation, facts) => browse::facts(state, generation, &facts),
+        Event::Details(facts) => state.listing.learn(&facts),
         Event::Preview(answer) => preview::take(state, answer, effects),
         Event::Stops(answer) => state.preview.counted(answer),
         Event::Room(free) => jobs::room(state, free),
         Event::Mapped(answer) => sizes::take(state, answer),
-        Event::Arranging(generation, share) => {
-            if state.listing.generation == generation {
-                state.arrangement.progress = share;
-            }
-        }
+        Event::Arranging(share) => state.arrangement.progress = share,
         Event::Arranged(answer) => arrange::take(state, answer, effects),
-        Event::Jumped(generation, place) => jump::take(state, generation, place, effects),
+        Event::Jumped(place) => jump::take(state, place, effects),
         Event::Found(answer) => find::take(state, answer),
         Event::Marked(ranges, change) => marks::take(state, ranges, change, effects),
         Event::Completions(paths) => dialogs::complete(state, &paths, effects),
         Event::Checked(answer) => dialogs::checked(state, answer, effects),
-        Event::MarkTotals(generation, bytes) => marks::totals(state, generation, bytes),
+        Event::MarkTotals(bytes) => state.marks.content_bytes = bytes,
         Event::Inspected(Ok(more)) => {
             let is_sheet = |dialog: &&mut Dialog| matches!(dialog, Dialog::Sheet { .. });
             if let Some(Dialog::Sheet { sheet, .. }) = state.dialogs.iter_mut().rev().find(is_sheet) {
@@ -188,10 +207,10 @@ fn take(state: &mut State, event: Event, effects: &mut Vec<Effect>) {
 }
 
 /// Takes the answer to a request.
-fn answered(state: &mut State, ticket: Ticket, answer: Event, effects: &mut Vec<Effect>) {
-    state.requests.answered(ticket);
-    state.input.copying &= ticket.subject != Subject::Copy;
-    if ticket.subject != Subject::Opening {
+fn answered(state: &mut State, id: RequestId, answer: Event, effects: &mut Vec<Effect>) {
+    state.requests.answer(id);
+    state.input.copying &= id.kind != RequestKind::Copy;
+    if id.kind != RequestKind::Open {
         return take(state, answer, effects);
     }
     let door = state.opening.door.take();
@@ -238,17 +257,17 @@ fn give_up(state: &mut State) -> bool {
     state.input.queue.clear();
     state.input.checking = None;
     if state.input.after_marks.take().is_some() {
-        state.requests.forget(Subject::Marks);
+        state.requests.cancel(RequestKind::Marks);
     }
     if std::mem::take(&mut state.input.copying) {
-        state.requests.forget(Subject::Copy);
+        state.requests.cancel(RequestKind::Copy);
         state.say(Tone::Calm, "no copy is made");
         return true;
     }
     if state.opening.door.take().is_none() {
         return false;
     }
-    state.requests.forget(Subject::Opening);
+    state.requests.cancel(RequestKind::Open);
     state.changes.writing.take_if(|writing| writing.done);
     state.passwords.forget();
     if state.opening.no_archive && state.dialogs.is_empty() {
@@ -286,7 +305,9 @@ fn hold(state: &State, key: Key) -> bool {
     match action {
         // Whoever waits in vain can leave. A letter is for the line that is typed.
         Some(Action::QuitNow | Action::Suspend | Action::Redraw) if !state.is_typing() || key.typed().is_none() => false,
-        _ if !state.input.queue.is_empty() || awaits(state) || dialogs::is_early(state, key) || state.listing.is_leaping() => true,
+        _ if !state.input.queue.is_empty() || awaits(state) || dialogs::is_early(state, key) || state.listing.is_leaping() => {
+            true
+        }
         // Steps add up.
         Some(Action::Down | Action::Up | Action::HalfDown | Action::HalfUp | Action::PageDown | Action::PageUp)
             if state.listing.loaded =>
@@ -299,7 +320,10 @@ fn hold(state: &State, key: Key) -> bool {
 
 /// Says whether something is awaited that what is typed may be about, whatever it is.
 fn awaits(state: &State) -> bool {
-    let asked = state.opening.door.is_some() || state.input.copying || state.input.checking.is_some() || state.input.after_marks.is_some();
+    let asked = state.opening.door.is_some()
+        || state.input.copying
+        || state.input.checking.is_some()
+        || state.input.after_marks.is_some();
     asked || jump::is_awaited(state)
 }
 
@@ -389,7 +413,7 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
         Action::Edit => {
             if let Some(entry) = content(state) {
                 state.say(Tone::Calm, format!("making a copy of {}; esc stops", glyphs::shown(entry.path.name())));
-                effects.push(state.request(Request::Fetch(entry)));
+                effects.push(state.request(Request::Copy(entry)));
             }
         }
         Action::Launch => {

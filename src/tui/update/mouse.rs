@@ -50,7 +50,7 @@ fn wheel(state: &mut State, at: Position, rows: isize, effects: &mut Vec<Effect>
         (0..WHEEL).for_each(|_| act(state, action, effects));
     } else if areas.preview.contains(at) || areas.title.contains(at) {
         let request = state.preview.step(rows, usize::from(areas.preview.height));
-        effects.extend(request.map(Effect::Preview));
+        preview::load(state, request, effects);
     } else if areas.list.contains(at) {
         let request = state.listing.scroll(rows);
         browse::moved(state, request, effects);
@@ -90,7 +90,8 @@ fn click(state: &mut State, at: Position, effects: &mut Vec<Effect>) {
         if row.is_some_and(|row| state.preview.point(usize::from(row))) {
             act(state, Action::Fold, effects);
         }
-        effects.extend(state.preview.hurry().map(Effect::Preview));
+        let request = state.preview.hurry();
+        preview::load(state, request, effects);
     } else if areas.heads.contains(at) && !matches!(state.layout.sizes, Sizes::Map(_)) {
         sort(state, state.columns_in(areas.heads.width).at(at.x - areas.heads.x), effects);
     } else if areas.header.contains(at) {

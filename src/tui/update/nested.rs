@@ -1,6 +1,7 @@
 //! Archives within archives: entered like directories, and left.
 
-use crate::effect::{Door, Effect};
+use crate::door::Door;
+use crate::effect::Effect;
 use crate::nested::{MAX_DEPTH, may_be_archive};
 use crate::state::{State, Tone};
 use crate::update::change;

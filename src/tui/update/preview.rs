@@ -1,12 +1,12 @@
 //! The preview: scrolled, zoomed, shown in another form.
 
 use crate::action::Action;
-use crate::effect::Effect;
+use crate::effect::{Effect, Request};
 use crate::layout::TWO_PANES;
 use crate::preview::Form;
 use crate::preview::json::Fold;
 use crate::state::dialog::{Prompt, Purpose};
-use crate::state::pane::{Found, PreviewAnswer};
+use crate::state::pane::{Found, PreviewAnswer, PreviewRequest};
 use crate::state::{Dialog, Focus, State, Tone};
 use crate::update::browse::fit;
 use crate::update::{NOTHING_HERE, sealed};
@@ -14,6 +14,11 @@ use nra_format::entry::Kind;
 
 /// Columns of a step to the side.
 const SIDE: isize = 8;
+
+/// Requests a preview.
+pub fn load(state: &mut State, request: Option<PreviewRequest>, effects: &mut Vec<Effect>) {
+    effects.extend(request.map(|request| state.request(Request::Preview(request))));
+}
 
 /// Returns the form that an action chooses.
 fn form(action: Action) -> Option<Form> {
@@ -46,7 +51,7 @@ pub fn settle(state: &mut State) {
 /// Stops a search, or closes the preview if it is in front; says whether there was one.
 pub fn step_back(state: &mut State, effects: &mut Vec<Effect>) -> bool {
     if let Some(request) = state.preview.stop_seeking() {
-        effects.push(Effect::Preview(request));
+        load(state, Some(request), effects);
         state.say(Tone::Calm, "the search is stopped");
         return true;
     }
@@ -71,7 +76,8 @@ pub fn zoom(state: &mut State, zoom: bool, effects: &mut Vec<Effect>) {
     state.layout.zoom = zoom;
     state.layout.focus = if zoom { Focus::Preview } else { Focus::List };
     fit(state, effects);
-    effects.extend(state.preview.hurry().map(Effect::Preview));
+    let request = state.preview.hurry();
+    load(state, request, effects);
 }
 
 /// Does what the user asked for.
@@ -80,7 +86,8 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
         if state.areas().preview.is_empty() {
             zoom(state, true, effects);
         }
-        effects.extend(state.preview.set_form(form).map(Effect::Preview));
+        let request = state.preview.set_form(form);
+        load(state, request, effects);
         match state.listing.entry() {
             None => state.say(Tone::Warning, NOTHING_HERE),
             Some(entry) if entry.kind != Kind::File && !matches!(form, Form::Auto | Form::Info) => {
@@ -103,7 +110,7 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
         Action::Last => state.preview.to_end(true, height),
         _ => return act_aside(state, action, effects),
     };
-    effects.extend(request.map(Effect::Preview));
+    load(state, request, effects);
 }
 
 /// What does not scroll up or down.
@@ -127,7 +134,8 @@ fn act_aside(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
         Action::Focus if state.areas().preview.is_empty() => zoom(state, true, effects),
         Action::Focus => {
             state.layout.focus = Focus::Preview;
-            effects.extend(state.preview.hurry().map(Effect::Preview));
+            let request = state.preview.hurry();
+            load(state, request, effects);
         }
         Action::Seek => {
             let title = "Search in the content";
@@ -155,7 +163,7 @@ pub fn find(state: &mut State, back: bool, again: bool, effects: &mut Vec<Effect
         return state.say(Tone::Warning, "nothing has been sought yet");
     }
     match state.preview.find(back, again) {
-        Ok(request) => effects.push(Effect::Preview(request)),
+        Ok(request) => load(state, Some(request), effects),
         Err(found) => say_found(state, found),
     }
 }
@@ -171,9 +179,6 @@ fn say_found(state: &mut State, found: Found) {
 
 /// Takes what was read.
 pub fn take(state: &mut State, answer: PreviewAnswer, effects: &mut Vec<Effect>) {
-    if !state.preview.awaits(&answer) {
-        return;
-    }
     let (found, seeks) = (answer.found, state.preview.is_seeking_text());
     match state.preview.take(answer) {
         Some(damage) => {
@@ -182,7 +187,8 @@ pub fn take(state: &mut State, answer: PreviewAnswer, effects: &mut Vec<Effect>)
         }
         None => say_found(state, found),
     }
-    effects.extend(state.preview.count().map(Effect::Stops));
+    let count = state.preview.count();
+    effects.extend(count.map(|count| state.request(Request::Occurrences(count))));
     fit(state, effects);
 }
 
@@ -193,6 +199,7 @@ pub fn jump(state: &mut State, text: &str, effects: &mut Vec<Effect>) -> Result<
         None => text.parse(),
     };
     let number = number.map_err(|_| format!("'{text}' is no number"))?;
-    effects.extend(state.preview.jump(number).map(Effect::Preview));
+    let request = state.preview.jump(number);
+    load(state, request, effects);
     Ok(())
 }

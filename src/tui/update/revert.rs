@@ -2,9 +2,10 @@
 
 use std::ops::Range;
 
-use crate::effect::{Effect, Task};
+use crate::effect::Effect;
 use crate::state::dialog::{About, Choice, Menu};
 use crate::state::{Dialog, Staged, State, Tone, Writing};
+use crate::task::Task;
 use crate::update::{change, jobs};
 
 /// Asks whether the last commit is to be undone or, where an earlier one is shown, what of it is to come back.

@@ -3,10 +3,11 @@
 use std::path::Path;
 
 use crate::action::Action;
-use crate::effect::{Check, Effect, Task};
+use crate::effect::{Check, Effect};
 use crate::glyphs;
 use crate::state::dialog::{About, Choice, Menu, Prompt, Purpose};
 use crate::state::{Arrangement, Dialog, Focus, State};
+use crate::task::Task;
 use crate::update::{arrange, browse, preview};
 use nra_convert::query::{DAMAGED, INTACT};
 

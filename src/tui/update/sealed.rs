@@ -1,6 +1,7 @@
 //! Content that needs a password, in archives whose names need none.
 
-use crate::effect::{Door, Effect};
+use crate::door::Door;
+use crate::effect::Effect;
 use crate::state::State;
 use crate::state::dialog::{Dialog, Prompt, Purpose};
 

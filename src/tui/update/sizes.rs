@@ -1,8 +1,8 @@
 //! Where the space goes: numbers, bars, a map.
 
-use crate::effect::Effect;
+use crate::effect::{Effect, Request};
 use crate::state::arrange::Sort;
-use crate::state::sizes::{Map, MapAnswer, MapRequest, Sizes};
+use crate::state::sizes::{Map, Sizes, Tiles};
 use crate::state::{Arrangement, State, Tone};
 use crate::update::arrange;
 
@@ -28,18 +28,16 @@ pub fn turn(state: &mut State, effects: &mut Vec<Effect>) {
 pub fn request(state: &mut State, effects: &mut Vec<Effect>) {
     let Sizes::Map(map) = &mut state.layout.sizes else { return };
     let before = std::mem::take(&mut map.before);
-    *map = Map { generation: state.generation, before, ..Map::default() };
-    effects.push(Effect::Map(MapRequest { generation: state.generation, directory: state.listing.scope.directory.clone() }));
+    *map = Map { before, ..Map::default() };
+    let directory = state.listing.scope.directory.clone();
+    effects.push(state.request(Request::Map(directory)));
 }
 
-/// Takes a map. One of a directory that was left changes nothing.
-pub fn take(state: &mut State, answer: MapAnswer) {
+/// Shows a map.
+pub fn take(state: &mut State, tiles: Result<Tiles, String>) {
     let Sizes::Map(map) = &mut state.layout.sizes else { return };
-    if answer.generation != map.generation {
-        return;
-    }
     map.loaded = true;
-    match answer.map {
+    match tiles {
         Ok((tiles, rest)) => (map.tiles, map.rest) = (tiles, rest),
         Err(error) => state.say(Tone::Error, error),
     }

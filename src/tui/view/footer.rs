@@ -57,7 +57,9 @@ pub fn status(state: &State, area: Rect, buffer: &mut Buffer) {
             let lost = nra_text::counted(state.listing.lost, "entry does", "entries do");
             (format!("{lost} not read here: the archive is damaged (R: what reads)"), state.settings.theme.error)
         }
-        None if state.marks.anchor.is_some() => ("marking a range: v ends it, esc forgets it".to_owned(), state.settings.theme.mark),
+        None if state.marks.anchor.is_some() => {
+            ("marking a range: v ends it, esc forgets it".to_owned(), state.settings.theme.mark)
+        }
         None => match notes(state, room) {
             notes if notes.is_empty() => {
                 (state.listing.entry().map(|entry| about(entry, room)).unwrap_or_default(), state.settings.theme.dim)

@@ -21,7 +21,14 @@ pub fn view(state: &State, place: Place, top: usize, frame: &Frame, buffer: &mut
                 put(buffer, area, 0, row, title, state.settings.theme.accent);
             }
             HelpLine::Keys(keys, help) => {
-                put(buffer, area, 0, row, &glyphs::fit(keys, usize::from(keys_width).saturating_sub(1)), state.settings.theme.mark);
+                put(
+                    buffer,
+                    area,
+                    0,
+                    row,
+                    &glyphs::fit(keys, usize::from(keys_width).saturating_sub(1)),
+                    state.settings.theme.mark,
+                );
                 let room = usize::from(area.width - keys_width);
                 put(buffer, area, keys_width, row, &glyphs::fit(help, room), state.settings.theme.text);
             }

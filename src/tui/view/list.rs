@@ -95,7 +95,9 @@ fn remark(state: &State, area: Rect, buffer: &mut Buffer) {
         (None, true) if !state.arrangement.wanted.filter.is_empty() => {
             ("no name matches the filter; esc takes it away", state.settings.theme.dim)
         }
-        (None, true) if state.archive.info.entries == 0 && state.archive.damaged => ("nothing of it reads", state.settings.theme.error),
+        (None, true) if state.archive.info.entries == 0 && state.archive.damaged => {
+            ("nothing of it reads", state.settings.theme.error)
+        }
         (None, true) if state.archive.info.entries == 0 => ("the archive is empty", state.settings.theme.dim),
         (None, true) => ("nothing here", state.settings.theme.dim),
     };

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use crate::rows::{self, Scope};
-use crate::state::arrange::{ArrangeAnswer, ArrangeRequest, Arrangement, Found, Sort};
+use crate::state::arrange::{ArrangeRequest, Arrangement, Found, Sort};
 use crate::work::duplicates::{self, Duplicates};
 use crate::work::errors::told;
 use crate::work::room_for;
@@ -14,15 +14,15 @@ use nra_format::entry::{Entry, Kind, Timestamp};
 use nra_format::error::{Error, Result};
 
 /// Arranges; `share` takes how far it is, 0 to 1, and says whether anybody still waits. `None` when nobody does, or when there is nothing to arrange.
-pub fn arrange(archive: &dyn Archive, request: &ArrangeRequest, share: &dyn Fn(f64) -> bool) -> Option<ArrangeAnswer> {
+pub fn arrange(
+    archive: &dyn Archive,
+    request: &ArrangeRequest,
+    share: &dyn Fn(f64) -> bool,
+) -> Option<std::result::Result<Found, String>> {
     if request.arrangement.is_natural() {
         return None;
     }
-    let found = match found(archive, request, share) {
-        Ok(found) => Ok(found?),
-        Err(error) => Err(told(&error)),
-    };
-    Some(ArrangeAnswer { request: request.clone(), found })
+    found(archive, request, share).map_err(|error| told(&error)).transpose()
 }
 
 fn found(archive: &dyn Archive, request: &ArrangeRequest, share: &dyn Fn(f64) -> bool) -> Result<Option<Found>> {
@@ -214,7 +214,7 @@ mod tests {
         let archive = sample::with_contents(files);
         let arrangement = Arrangement { sort, reverse, filter: filter.to_owned(), query: String::new() };
         let open = Arc::new(open.iter().map(|path| EntryPath::try_from(*path).unwrap()).collect());
-        let request = ArrangeRequest { generation: 1, directory: None, open, arrangement };
+        let request = ArrangeRequest { directory: None, open, arrangement };
         let answer = arrange(&*archive, &request, &|_| true).unwrap();
         answer.found.unwrap().numbers.iter().map(|&number| archive.entry(number).unwrap().path.to_string()).collect()
     }
@@ -245,7 +245,7 @@ mod tests {
         let names: Vec<String> = (0..3_000).map(|number| format!("{number:04}")).collect();
         let archive = sample::archive(&names.iter().map(String::as_str).collect::<Vec<_>>());
         let arrangement = Arrangement { sort: Sort::Size, ..Arrangement::default() };
-        let request = ArrangeRequest { generation: 1, directory: None, open: Arc::default(), arrangement };
+        let request = ArrangeRequest { directory: None, open: Arc::default(), arrangement };
         let asked = Cell::new(0);
         let share = |_| {
             asked.set(asked.get() + 1);

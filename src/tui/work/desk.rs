@@ -8,16 +8,16 @@ use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 
-use crate::asked::{Awaited, Ticket};
-use crate::effect::{FactsRequest, JumpRequest, MarksRequest};
+use crate::effect::{JumpRequest, MarksRequest};
 use crate::event::Event;
-use crate::state::arrange::{ArrangeAnswer, ArrangeRequest};
+use crate::requests::{RequestId, SharedRequests};
+use crate::state::arrange::ArrangeRequest;
 use crate::state::line::Facts;
 use crate::state::listing::{NoRows, RowsAnswer, RowsRequest};
 use crate::state::pane::{Found, PreviewAnswer, PreviewRequest, StopsRequest};
-use crate::state::sizes::{MapAnswer, MapRequest};
 use nra_format::archive::Archive;
 use nra_format::entry::Entry;
+use nra_format::path::EntryPath;
 
 /// What is said where an answer should be.
 pub const FAULT: &str = "a fault in nra itself: an answer is missing";
@@ -26,18 +26,18 @@ pub const FAULT: &str = "a fault in nra itself: an answer is missing";
 pub const PROGRESS: Duration = Duration::from_millis(100);
 
 /// The way to a thread: requests with their numbers.
-pub type Requests<T> = Sender<(Ticket, T)>;
+pub type RequestSender<T> = Sender<(RequestId, T)>;
 
 /// What all threads work with.
 pub struct Desk {
     pub archive: Arc<dyn Archive>,
     pub events: Sender<Event>,
-    pub awaited: Arc<Awaited>,
+    pub awaited: Arc<SharedRequests>,
 }
 
 impl Drop for Desk {
     fn drop(&mut self) {
-        self.awaited.end();
+        self.awaited.cancel_all();
     }
 }
 
@@ -53,27 +53,27 @@ pub enum Answered {
 /// The way back from a thread to the screen.
 pub struct Answers<'a, T> {
     events: &'a Sender<Event>,
-    requests: &'a Receiver<(Ticket, T)>,
+    requests: &'a Receiver<(RequestId, T)>,
     answered: Answered,
-    awaited: &'a Awaited,
-    ticket: Ticket,
+    awaited: &'a SharedRequests,
+    id: RequestId,
 }
 
 impl<T> Answers<'_, T> {
-    /// Sends an answer that brings a number of its own.
-    pub fn tell(&self, event: Event) {
+    /// Sends an event.
+    fn tell(&self, event: Event) {
         // Nobody listens any more when the browser ends.
         drop(self.events.send(event));
     }
 
     /// Sends an answer with the number of the request.
     pub fn answer(&self, event: Event) {
-        self.tell(Event::Answer(self.ticket, Box::new(event)));
+        self.tell(Event::Response(self.id, Box::new(event)));
     }
 
     /// Says whether the answer is still awaited.
     pub fn is_awaited(&self) -> bool {
-        self.awaited.holds(self.ticket) && (self.answered == Answered::All || self.is_newest())
+        self.awaited.awaits(self.id) && (self.answered == Answered::All || self.is_newest())
     }
 
     /// Says whether there is no request behind it.
@@ -96,22 +96,23 @@ pub trait Served: Send + 'static {
 impl Served for RowsRequest {
     fn failed(&self) -> Event {
         let page = Err(NoRows::Failed(FAULT.to_owned()));
-        Event::Rows(RowsAnswer { generation: self.generation, want: self.want.clone(), page })
+        Event::Rows(RowsAnswer { want: self.want.clone(), page })
     }
 }
 
-impl Served for FactsRequest {
+/// Details of rows.
+impl Served for Vec<(u64, Entry)> {
     fn failed(&self) -> Event {
-        let mut unknown: Vec<(u64, Facts)> = self.entries.iter().map(|(number, _)| (*number, Facts::default())).collect();
+        let mut unknown: Vec<(u64, Facts)> = self.iter().map(|(number, _)| (*number, Facts::default())).collect();
         unknown.sort_by_key(|(number, _)| *number);
-        Event::Facts(self.generation, unknown)
+        Event::Details(unknown)
     }
 }
 
 impl Served for PreviewRequest {
     fn failed(&self) -> Event {
-        let (generation, preview) = (self.generation, Err(FAULT.to_owned()));
-        Event::Preview(PreviewAnswer { generation, preview, found: Found::Unsought, sealed: None, damage: None })
+        let preview = Err(FAULT.to_owned());
+        Event::Preview(PreviewAnswer { preview, found: Found::Unsought, sealed: None, damage: None })
     }
 }
 
@@ -124,19 +125,20 @@ impl Served for StopsRequest {
 
 impl Served for ArrangeRequest {
     fn failed(&self) -> Event {
-        Event::Arranged(ArrangeAnswer { request: self.clone(), found: Err(FAULT.to_owned()) })
+        Event::Arranged(Err(FAULT.to_owned()))
     }
 }
 
-impl Served for MapRequest {
+/// The map of sizes of a directory.
+impl Served for Option<EntryPath> {
     fn failed(&self) -> Event {
-        Event::Mapped(MapAnswer { generation: self.generation, map: Err(FAULT.to_owned()) })
+        Event::Mapped(Err(FAULT.to_owned()))
     }
 }
 
 impl Served for JumpRequest {
     fn failed(&self) -> Event {
-        Event::Jumped(self.generation, Err(FAULT.to_owned()))
+        Event::Jumped(self.Err(FAULT.to_owned()))
     }
 }
 
@@ -144,7 +146,7 @@ impl Served for MarksRequest {
     fn failed(&self) -> Event {
         match self {
             Self::Numbers(_, change) | Self::Glob(.., change) => Event::Marked(Err(FAULT.to_owned()), *change),
-            Self::Totals(request) => Event::MarkTotals(request.generation, None),
+            Self::Totals(_) => Event::MarkTotals(None),
         }
     }
 }
@@ -169,12 +171,12 @@ impl Desk {
         &self,
         which: Answered,
         mut work: impl FnMut(&dyn Archive, T, &Answers<'_, T>) + Send + 'static,
-    ) -> Requests<T> {
-        let (sender, requests): (Requests<T>, _) = unbounded();
+    ) -> RequestSender<T> {
+        let (sender, requests): (RequestSender<T>, _) = unbounded();
         let (archive, events, awaited) = (Arc::clone(&self.archive), self.events.clone(), Arc::clone(&self.awaited));
         thread::spawn(move || {
-            while let Ok((ticket, request)) = requests.recv() {
-                let answers = Answers { events: &events, requests: &requests, answered: which, awaited: &awaited, ticket };
+            while let Ok((id, request)) = requests.recv() {
+                let answers = Answers { events: &events, requests: &requests, answered: which, awaited: &awaited, id };
                 if !answers.is_awaited() {
                     continue;
                 }
@@ -193,11 +195,11 @@ impl Desk {
     }
 
     /// Answers one request on a thread of its own.
-    pub fn once(&self, ticket: Ticket, failed: Event, work: impl FnOnce(&dyn Archive) -> Option<Event> + Send + 'static) {
+    pub fn once(&self, id: RequestId, failed: Event, work: impl FnOnce(&dyn Archive) -> Option<Event> + Send + 'static) {
         let (archive, events) = (Arc::clone(&self.archive), self.events.clone());
         thread::spawn(move || {
             let event = answered(Some(failed), || work(&*archive));
-            event.map(|event| drop(events.send(Event::Answer(ticket, Box::new(event)))))
+            event.map(|event| drop(events.send(Event::Response(id, Box::new(event)))))
         });
     }
 }
@@ -205,7 +207,7 @@ impl Desk {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::asked::{Asked, Subject};
+    use crate::requests::{RequestKind, Requests};
 
     const LONG: Duration = Duration::from_secs(60);
 
@@ -216,7 +218,7 @@ mod tests {
     }
 
     /// A thread that works until nobody waits any more, and then says so.
-    fn patient(desk: &Desk, answered: Answered) -> Requests<()> {
+    fn patient(desk: &Desk, answered: Answered) -> RequestSender<()> {
         desk.serve(answered, |_, (), line| {
             line.tell(Event::Tick);
             while line.is_awaited() {
@@ -235,12 +237,12 @@ mod tests {
     fn work_ends_with_whoever_asked() {
         let (desk, told) = desk();
         let requests = patient(&desk, Answered::Newest);
-        let ticket = Asked::default().ticket(Subject::Sheet);
-        requests.send((ticket, ())).unwrap();
+        let id = Requests::default().newest(RequestKind::Inspect);
+        requests.send((id, ())).unwrap();
         assert_eq!(told.recv(), Ok(Event::Tick));
         assert!(told.try_recv().is_err());
         drop(desk);
-        assert_eq!(told.recv_timeout(LONG), Ok(Event::Answer(ticket, Box::new(Event::Tick))));
+        assert_eq!(told.recv_timeout(LONG), Ok(Event::Response(id, Box::new(Event::Tick))));
     }
 
     #[test]
@@ -248,30 +250,30 @@ mod tests {
         for answered in [Answered::Newest, Answered::All] {
             let (desk, from) = desk();
             let requests = patient(&desk, answered);
-            let mut asked = Asked::default();
-            let (before, ticket) = (asked.ticket(Subject::Marks), asked.ask(Subject::Sheet));
-            desk.awaited.renew(&asked);
-            requests.send((ticket, ())).unwrap();
+            let mut asked = Requests::default();
+            let (before, id) = (requests.newest(RequestKind::Marks), requests.make(RequestKind::Inspect));
+            desk.awaited.publish(&asked);
+            requests.send((id, ())).unwrap();
             assert_eq!(from.recv(), Ok(Event::Tick));
             // Another one of the same kind waits for its turn, or takes it.
             requests.send((before, ())).unwrap();
             let first = from.recv_timeout(Duration::from_millis(50));
             assert_eq!(first.is_ok(), answered == Answered::Newest);
-            asked.forget(Subject::Sheet);
-            desk.awaited.renew(&asked);
+            requests.cancel(RequestKind::Inspect);
+            desk.awaited.publish(&asked);
             let both = [first.or_else(|_| from.recv_timeout(LONG)), from.recv_timeout(LONG)];
-            assert_eq!(both, [Ok(Event::Answer(ticket, Box::new(Event::Tick))), Ok(Event::Tick)]);
+            assert_eq!(both, [Ok(Event::Response(id, Box::new(Event::Tick))), Ok(Event::Tick)]);
             // What nobody awaits is not begun: the thread is done with it when it begins what comes behind.
-            requests.send((ticket, ())).unwrap();
-            let next = asked.ask(Subject::Names);
-            asked.forget(Subject::Marks);
-            desk.awaited.renew(&asked);
+            requests.send((id, ())).unwrap();
+            let next = requests.make(RequestKind::Completions);
+            requests.cancel(RequestKind::Marks);
+            desk.awaited.publish(&asked);
             requests.send((next, ())).unwrap();
-            assert_eq!(from.recv_timeout(LONG), Ok(Event::Answer(before, Box::new(Event::Tick))));
+            assert_eq!(from.recv_timeout(LONG), Ok(Event::Response(before, Box::new(Event::Tick))));
             assert_eq!(from.recv_timeout(LONG), Ok(Event::Tick));
-            asked.forget(Subject::Names);
-            desk.awaited.renew(&asked);
-            assert_eq!(from.recv_timeout(LONG), Ok(Event::Answer(next, Box::new(Event::Tick))));
+            requests.cancel(RequestKind::Completions);
+            desk.awaited.publish(&asked);
+            assert_eq!(from.recv_timeout(LONG), Ok(Event::Response(next, Box::new(Event::Tick))));
         }
     }
 }

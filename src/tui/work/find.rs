@@ -138,14 +138,7 @@ impl Finder {
         let mut search = Search {
             pattern: Pattern::parse(&request.pattern, CaseMatching::Smart, Normalization::Smart),
             best: Best::new(),
-            answer: FindAnswer {
-                generation: request.generation,
-                hits: Vec::new(),
-                matches: 0,
-                searched: 0,
-                complete: false,
-                error: None,
-            },
+            answer: FindAnswer { hits: Vec::new(), matches: 0, searched: 0, complete: false, error: None },
             wanted: Letters::wanted(&request.pattern),
             told: None,
             began: Instant::now(),
@@ -291,7 +284,7 @@ mod tests {
 
     fn find(finder: &mut Finder, archive: &dyn Archive, directory: Option<&str>, pattern: &str) -> FindAnswer {
         let directory = directory.map(|path| EntryPath::try_from(path).unwrap());
-        let request = FindRequest { generation: 1, directory, pattern: pattern.to_owned() };
+        let request = FindRequest { directory, pattern: pattern.to_owned() };
         let mut last = None;
         finder.find(archive, &request, &mut |answer| {
             last = answer.or(last.take());
@@ -355,7 +348,7 @@ mod tests {
     fn a_search_that_nobody_waits_for_ends() {
         let names: Vec<String> = (0..20_000).map(|number| format!("{number:05}")).collect();
         let archive = sample::archive(&names.iter().map(String::as_str).collect::<Vec<_>>());
-        let request = FindRequest { generation: 1, directory: None, pattern: "1".to_owned() };
+        let request = FindRequest { directory: None, pattern: "1".to_owned() };
         let mut calls = 0;
         Finder::default().find(&*archive, &request, &mut |_| {
             calls += 1;

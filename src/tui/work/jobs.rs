@@ -9,10 +9,10 @@ use std::time::Instant;
 
 use crossbeam_channel::Sender;
 
-use crate::effect::Task;
 use crate::event::Event;
 use crate::glyphs;
 use crate::state::jobs::{Ending, JobId, News, Progress};
+use crate::task::Task;
 use crate::work::change;
 use crate::work::desk::answered;
 use crate::work::errors::{sealed, told};

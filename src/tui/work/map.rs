@@ -1,28 +1,27 @@
 //! Adds up what the children of a directory hold.
 
 use crate::rows::{self, Scope};
-use crate::state::sizes::{MapAnswer, MapRequest, Tile};
+use crate::state::sizes::{Tile, Tiles};
 use crate::work::errors::told;
 use nra_format::archive::Archive;
 use nra_format::entry::Kind;
 use nra_format::error::Result;
+use nra_format::path::EntryPath;
 
 /// Tiles of a map: more could not be told apart on any screen.
 const MOST: usize = 256;
 
-/// Draws up a map; `None` when nobody waits any more.
-pub fn map(archive: &dyn Archive, request: &MapRequest, go_on: &dyn Fn() -> bool) -> Option<MapAnswer> {
-    let map = match tiles(archive, request, go_on) {
-        Ok(map) => Ok(map?),
-        Err(error) => Err(told(&error)),
-    };
-    Some(MapAnswer { generation: request.generation, map })
+/// Returns the map of sizes of a directory; `None` if it is cancelled.
+pub fn map(
+    archive: &dyn Archive,
+    directory: Option<&EntryPath>,
+    go_on: &dyn Fn() -> bool,
+) -> Option<std::result::Result<Tiles, String>> {
+    tiles(archive, directory, go_on).map_err(|error| told(&error)).transpose()
 }
 
-type Tiles = (Vec<Tile>, (u64, u64));
-
-fn tiles(archive: &dyn Archive, request: &MapRequest, go_on: &dyn Fn() -> bool) -> Result<Option<Tiles>> {
-    let scope = Scope { directory: request.directory.clone(), ..Scope::default() };
+fn tiles(archive: &dyn Archive, directory: Option<&EntryPath>, go_on: &dyn Fn() -> bool) -> Result<Option<Tiles>> {
+    let scope = Scope { directory: directory.cloned(), ..Scope::default() };
     let mut tiles: Vec<Tile> = Vec::new();
     let mut rest: (u64, u64) = (0, 0);
     let whole = rows::each(archive, &scope, go_on, |rows, _| {
@@ -57,7 +56,7 @@ mod tests {
         let mut files: Vec<(&str, &[u8])> = names.iter().map(|name| (name.as_str(), &b"xy"[..])).collect();
         files.push(("d/large", &[0; 1000]));
         let archive = sample::with_contents(&files);
-        let request = MapRequest { generation: 3, directory: None };
+        let request = MapRequest { directory: None };
         let (tiles, rest) = map(&*archive, &request, &|| true).unwrap().map.unwrap();
         assert_eq!((tiles.len(), rest), (MOST, (45, 90)));
         assert_eq!((tiles[0].bytes, tiles[0].directory), (1000, true));

@@ -4,10 +4,10 @@ use std::ops::Range;
 
 use globset::{GlobBuilder, GlobMatcher};
 
-use crate::effect::{Among, MarksRequest, TotalsRequest};
+use crate::effect::MarksRequest;
 use crate::event::Event;
 use crate::rows::{self, STRIDE, Scope};
-use crate::state::marks::tidy;
+use crate::state::marks::{Among, tidy};
 use crate::work::errors::told;
 use nra_format::archive::Archive;
 use nra_format::entry::{Entry, Kind};
@@ -19,7 +19,7 @@ pub fn answer(archive: &dyn Archive, request: MarksRequest, go_on: &dyn Fn() -> 
     let (ranges, change) = match request {
         MarksRequest::Numbers(numbers, change) => (whole_of(archive, &numbers, go_on), change),
         MarksRequest::Glob(among, pattern, change) => (glob(archive, among, &pattern, go_on), change),
-        MarksRequest::Totals(request) => return totals(archive, &request, go_on),
+        MarksRequest::Totals(ranges) => return totals(archive, &ranges, go_on),
     };
     if matches!(ranges, Err(Error::Cancelled)) {
         return None;
@@ -52,16 +52,16 @@ fn join(ranges: &mut Vec<Range<u64>>, range: Range<u64>) {
 }
 
 /// Sums up what the marks hold. A sum that does not read is a sum that is not shown.
-fn totals(archive: &dyn Archive, request: &TotalsRequest, go_on: &dyn Fn() -> bool) -> Option<Event> {
+fn totals(archive: &dyn Archive, ranges: &[Range<u64>], go_on: &dyn Fn() -> bool) -> Option<Event> {
     let mut bytes = Some(0u64);
-    for (index, range) in (0u64..).zip(request.ranges.iter()) {
+    for (index, range) in (0u64..).zip(ranges) {
         if index.is_multiple_of(STRIDE) && !go_on() {
             return None;
         }
         let more = archive.totals(range.clone()).ok();
         bytes = bytes.zip(more).map(|(bytes, more)| bytes.saturating_add(more.content_bytes));
     }
-    Some(Event::MarkTotals(request.generation, bytes))
+    Some(Event::MarkTotals(bytes))
 }
 
 /// Returns the numbers of an entry and everything below it.
@@ -173,7 +173,7 @@ mod tests {
         assert_eq!(glob(&*archive, everywhere(), "**/*.txt", &|| false).unwrap(), None);
         assert_eq!(glob(&*archive, everywhere(), "*.txt", &|| false).unwrap(), None);
         assert_eq!(answer(&*archive, MarksRequest::Numbers(vec![0, 1].into(), Change::Add), &|| false), None);
-        let request = TotalsRequest { generation: 1, ranges: Arc::new(vec![0..1, 2..3]) };
+        let request = TotalsRequest { ranges: Arc::new(vec![0..1, 2..3]) };
         assert_eq!(answer(&*archive, MarksRequest::Totals(request), &|| false), None);
     }
 }

@@ -21,19 +21,19 @@ use std::time::Instant;
 
 use crossbeam_channel::Sender;
 
-use crate::asked::{Asked, Subject, Ticket};
-use crate::effect::{Effect, FactsRequest, JumpRequest, MarksRequest, Outside, Request};
+use crate::effect::{Effect, JumpRequest, MarksRequest, Request};
 use crate::event::Event;
+use crate::requests::{RequestId, RequestKind, Requests};
 use crate::state::arrange::ArrangeRequest;
 use crate::state::finder::{FindAnswer, FindRequest};
 use crate::state::jobs::JobId;
 use crate::state::listing::RowsRequest;
 use crate::state::pane::{PreviewRequest, StopsRequest};
-use crate::state::sizes::MapRequest;
 use nra_format::archive::Archive;
 use nra_format::entry::Entry;
+use nra_format::path::EntryPath;
 
-use desk::{Answered, Desk, PROGRESS, Requests, Served};
+use desk::{Answered, Desk, PROGRESS, RequestSender, Served};
 
 pub use desk::{FAULT, answered};
 pub use errors::{sealed, told};
@@ -53,19 +53,19 @@ fn room_for<T>(count: u64) -> Vec<T> {
 /// Threads that read an archive for the screen, and jobs.
 pub struct Work {
     desk: Desk,
-    rows: Requests<RowsRequest>,
-    facts: Requests<FactsRequest>,
-    previews: Requests<PreviewRequest>,
-    stops: Requests<StopsRequest>,
-    arrange: Requests<ArrangeRequest>,
-    map: Requests<MapRequest>,
-    jump: Requests<JumpRequest>,
-    find: Requests<Search>,
+    rows: RequestSender<RowsRequest>,
+    details: RequestSender<Vec<(u64, Entry)>>,
+    previews: RequestSender<PreviewRequest>,
+    stops: RequestSender<StopsRequest>,
+    arrange: RequestSender<ArrangeRequest>,
+    map: RequestSender<Option<EntryPath>>,
+    jump: RequestSender<JumpRequest>,
+    find: RequestSender<Search>,
     /// The search by typing is open.
     searches: bool,
-    marks: Requests<MarksRequest>,
-    inspect: Requests<Entry>,
-    weigh: Requests<PathBuf>,
+    marks: RequestSender<MarksRequest>,
+    inspect: RequestSender<Entry>,
+    weigh: RequestSender<PathBuf>,
     jobs: jobs::Jobs,
 }
 
@@ -86,47 +86,44 @@ impl Work {
             rows: desk.serve(Answered::Newest, |archive, request, line| {
                 // Rows that were given up for others need no answer.
                 if let Some(answer) = read::rows(archive, request, &|| line.is_awaited()) {
-                    line.tell(Event::Rows(answer));
+                    line.answer(Event::Rows(answer));
                 }
             }),
-            facts: desk.serve(Answered::Newest, |archive, request, line| {
-                line.tell(read::facts(archive, request, &|| line.is_awaited()));
+            details: desk.serve(Answered::Newest, |archive, request, line| {
+                line.answer(read::details(archive, &request, &|| line.is_awaited()));
             }),
             previews: desk.serve(Answered::Newest, move |_, request, line| {
-                line.tell(Event::Preview(read::preview(&previewed, request, &|| line.is_awaited())));
+                line.answer(Event::Preview(read::preview(&previewed, request, &|| line.is_awaited())));
             }),
             stops: desk.serve(Answered::Newest, |archive, request: StopsRequest, line| {
-                read::stops(archive, &request, &|| line.is_awaited(), &mut |event| line.tell(event));
+                read::stops(archive, &request, &|| line.is_awaited(), &mut |event| line.answer(event));
             }),
             arrange: desk.serve(Answered::Newest, |archive, request: ArrangeRequest, line| {
                 let told = Cell::new(Instant::now());
                 let share = |share: f64| {
                     if told.get().elapsed() >= PROGRESS {
                         told.set(Instant::now());
-                        line.tell(Event::Arranging(request.generation, share));
+                        line.answer(Event::Arranging(share));
                     }
                     line.is_awaited()
                 };
                 if let Some(answer) = arrange::arrange(archive, &request, &share) {
-                    line.tell(Event::Arranged(answer));
+                    line.answer(Event::Arranged(answer));
                 }
             }),
             map: desk.serve(Answered::Newest, |archive, request, line| {
-                if let Some(answer) = map::map(archive, &request, &|| line.is_awaited()) {
-                    line.tell(Event::Mapped(answer));
+                if let Some(answer) = map::map(archive, Option::as_ref(&request), &|| line.is_awaited()) {
+                    line.answer(Event::Mapped(answer));
                 }
             }),
             jump: desk.serve(Answered::Newest, |archive, request, line| {
                 let place = read::jump(archive, &request, &|| line.is_awaited());
-                // Keys wait for the answer, or for that to the request behind it.
-                if line.is_newest() {
-                    line.tell(place);
-                }
+                line.answer(place);
             }),
             find: desk.serve(Answered::Newest, move |archive, search, line| match search {
                 Search::Find(request) => finder.find(archive, &request, &mut |answer| {
                     if let Some(answer) = answer {
-                        line.tell(Event::Found(answer));
+                        line.answer(Event::Found(answer));
                     }
                     line.is_awaited()
                 }),
@@ -154,25 +151,24 @@ impl Work {
         &self.desk.archive
     }
 
-    /// Lets the threads know what is awaited by now; they end what is not.
-    pub fn renew(&mut self, asked: &Asked) {
-        self.desk.awaited.renew(asked);
-        let searches = asked.awaits_any(Subject::Finder);
+    /// Publishes which requests are awaited; workers stop the others.
+    pub fn publish(&mut self, requests: &Requests) {
+        self.desk.awaited.publish(requests);
+        let searches = requests.is_made(RequestKind::Find);
         if std::mem::replace(&mut self.searches, searches) && !searches {
-            // Its number is that of what nobody awaits: it counts for nothing once there is another search.
-            drop(self.find.send((asked.ticket(Subject::Finder), Search::Forget)));
+            drop(self.find.send((requests.newest(RequestKind::Find), Search::Forget)));
         }
     }
 
     /// Returns what says whether the answer to a request is still awaited.
-    pub fn awaits(&self, ticket: Ticket) -> impl Fn() -> bool + Send + 'static {
+    pub fn awaits(&self, id: RequestId) -> impl Fn() -> bool + Send + 'static {
         let awaited = Arc::clone(&self.desk.awaited);
-        move || awaited.holds(ticket)
+        move || awaited.awaits(id)
     }
 
     /// Lets the threads know that nothing is awaited any more. Jobs go on.
     pub fn rest(&self) {
-        self.desk.awaited.end();
+        self.desk.awaited.cancel_all();
     }
 
     /// Asks a job to stop.
@@ -186,67 +182,53 @@ impl Work {
         *self = Self { jobs, ..Self::start(archive, &self.desk.events) };
     }
 
-    /// Hands an effect to its thread, which does nothing unless its answer is awaited by what [`Work::renew`] was told last. What concerns the
-    /// terminal, or leads to another archive, comes back.
-    pub fn perform(&mut self, effect: Effect) -> Option<Outside> {
-        let of = |subject, number| Ticket { subject, number };
-        // The threads live as long as the channels.
+    /// Performs an effect, and returns those that concern the terminal or open an archive. A worker skips a
+    /// request that is not awaited according to [`Work::publish`].
+    pub fn perform(&mut self, effect: Effect) -> Option<Effect> {
         match effect {
-            Effect::Rows(request) => drop(self.rows.send((of(Subject::List, request.generation), request))),
-            Effect::Facts(request) => drop(self.facts.send((of(Subject::List, request.generation), request))),
-            Effect::Jump(request) => drop(self.jump.send((of(Subject::List, request.generation), request))),
-            Effect::Arrange(request) => drop(self.arrange.send((of(Subject::Order, request.generation), request))),
-            Effect::Map(request) => drop(self.map.send((of(Subject::Map, request.generation), request))),
-            Effect::Preview(request) => drop(self.previews.send((of(Subject::Preview, request.generation), request))),
-            Effect::Stops(request) => drop(self.stops.send((of(Subject::Stops, request.generation), request))),
-            Effect::Find(request) => drop(self.find.send((of(Subject::Finder, request.generation), Search::Find(request)))),
-            Effect::Totals(request) => {
-                let number = of(Subject::Totals, request.generation);
-                drop(self.marks.send((number, MarksRequest::Totals(request))));
-            }
-            Effect::Request(ticket, request) => return self.request(ticket, request),
+            Effect::Request(id, request) => return self.request(id, request),
             Effect::Start(id, task) => self.jobs.start(id, task, &self.desk.archive, &self.desk.events),
             Effect::Stop(id) => self.stop(id),
             Effect::Pause(id, pause) => self.jobs.pause(id, pause),
-            Effect::Copy(text) => return Some(Outside::Copy(text)),
-            Effect::Page(entry) => return Some(Outside::Page(entry)),
-            Effect::Edit(copy) => return Some(Outside::Edit(copy)),
-            Effect::Launch(entry) => return Some(Outside::Launch(entry)),
-            Effect::Suspend => return Some(Outside::Suspend),
-            Effect::Retake => return Some(Outside::Retake),
-            Effect::Redraw => return Some(Outside::Redraw),
-            Effect::Detach => return Some(Outside::Detach),
-            Effect::Quit => return Some(Outside::Quit),
+            other => return Some(other),
         }
         None
     }
 
-    /// Hands a request to its thread.
-    fn request(&mut self, ticket: Ticket, request: Request) -> Option<Outside> {
+    /// Passes a request to its worker, and returns those that have none.
+    fn request(&mut self, id: RequestId, request: Request) -> Option<Effect> {
+        // The workers live as long as the channels.
         match request {
-            Request::Marks(marks) => drop(self.marks.send((ticket, marks))),
-            Request::Inspect(entry) => drop(self.inspect.send((ticket, entry))),
-            // Once in a while, and a network file system may take its time.
+            Request::Rows(rows) => drop(self.rows.send((id, rows))),
+            Request::Details(entries) => drop(self.details.send((id, entries))),
+            Request::Jump(jump) => drop(self.jump.send((id, jump))),
+            Request::Arrange(arrange) => drop(self.arrange.send((id, arrange))),
+            Request::Map(directory) => drop(self.map.send((id, directory))),
+            Request::Preview(preview) => drop(self.previews.send((id, preview))),
+            Request::Occurrences(text) => drop(self.stops.send((id, text))),
+            Request::Find(find) => drop(self.find.send((id, Search::Find(find)))),
+            Request::Marks(marks) => drop(self.marks.send((id, marks))),
+            Request::Inspect(entry) => drop(self.inspect.send((id, entry))),
+            Request::CompactEstimate(file) => drop(self.weigh.send((id, file))),
+            // Rare, and slow on a network file system.
             Request::Check(check) => {
                 let failed = Event::Checked(Err(FAULT.to_owned()));
-                self.desk.once(ticket, failed, move |archive| Some(Event::Checked(change::check(archive, check))));
+                self.desk.once(id, failed, move |archive| Some(Event::Checked(change::check(archive, check))));
             }
-            Request::Weigh(file) => drop(self.weigh.send((ticket, file))),
             Request::Content(entry) => {
                 let failed = Event::Content(Err(FAULT.to_owned()));
-                self.desk.once(ticket, failed, move |archive| Some(read::content(archive, &entry)));
+                self.desk.once(id, failed, move |archive| Some(read::content(archive, &entry)));
             }
-            Request::Room(typed) => {
-                self.desk.once(ticket, Event::Trouble(FAULT.to_owned()), move |_| complete::room(&typed).map(Event::Room));
+            Request::FreeSpace(typed) => {
+                self.desk.once(id, Event::Trouble(FAULT.to_owned()), move |_| complete::room(&typed).map(Event::Room));
             }
-            Request::Complete(typed, only_directories) => {
+            Request::Completions(typed, only_directories) => {
                 let complete = move |_: &dyn Archive| Some(complete::complete(&typed, only_directories));
-                self.desk.once(ticket, Event::Trouble(FAULT.to_owned()), complete);
+                self.desk.once(id, Event::Trouble(FAULT.to_owned()), complete);
             }
-            Request::Open(door, password) => return Some(Outside::Open(ticket, door, password)),
-            Request::Commits => return Some(Outside::Commits(ticket)),
-            Request::Archives => return Some(Outside::Archives(ticket)),
-            Request::Fetch(entry) => return Some(Outside::Fetch(ticket, entry)),
+            Request::Open(..) | Request::Commits | Request::Archives | Request::Copy(_) => {
+                return Some(Effect::Request(id, request));
+            }
         }
         None
     }
@@ -255,65 +237,57 @@ impl Work {
 impl Served for Search {
     fn failed(&self) -> Event {
         // What is not kept any more was for nobody.
-        let Self::Find(request) = self else { return Event::Tick };
-        let (generation, error) = (request.generation, Some(FAULT.to_owned()));
-        Event::Found(FindAnswer { generation, hits: Vec::new(), matches: 0, searched: 0, complete: true, error })
+        let Self::Find(_) = self else { return Event::Tick };
+        let error = Some(FAULT.to_owned());
+        Event::Found(FindAnswer { hits: Vec::new(), matches: 0, searched: 0, complete: true, error })
     }
 }
 
-/// Does an effect at once, as the threads would, and returns the answers; `None` for those that concern the terminal.
+/// Performs an effect at once, as the workers would, and returns the events; `None` for effects that concern
+/// the terminal or open an archive.
 #[cfg(test)]
 pub fn answers(archive: &Arc<dyn Archive>, effect: Effect) -> Option<Vec<Event>> {
-    let one = |event| Some(vec![event]);
-    let shared = archive;
-    let archive = &**shared;
     match effect {
-        Effect::Rows(request) => one(Event::Rows(read::rows(archive, request, &|| true)?)),
-        Effect::Facts(request) => one(read::facts(archive, request, &|| true)),
-        Effect::Preview(request) => one(Event::Preview(read::preview(shared, request, &|| true))),
-        Effect::Stops(request) => {
-            let mut events = Vec::new();
-            read::stops(archive, &request, &|| true, &mut |event| events.push(event));
-            Some(events)
-        }
-        Effect::Arrange(request) => {
-            Some(arrange::arrange(archive, &request, &|_| true).map(Event::Arranged).into_iter().collect())
-        }
-        Effect::Map(request) => one(Event::Mapped(map::map(archive, &request, &|| true)?)),
-        Effect::Jump(request) => one(read::jump(archive, &request, &|| true)),
-        Effect::Find(request) => {
-            let mut answers = Vec::new();
-            find::Finder::default().find(archive, &request, &mut |answer| {
-                answers.extend(answer.map(Event::Found));
-                true
-            });
-            Some(answers)
-        }
-        Effect::Totals(request) => one(marks::answer(archive, MarksRequest::Totals(request), &|| true)?),
-        Effect::Request(_, request) => match request {
-            // It differs from machine to machine.
-            Request::Room(_) => Some(Vec::new()),
-            Request::Marks(marks) => one(marks::answer(archive, marks, &|| true)?),
-            Request::Content(entry) => one(read::content(archive, &entry)),
-            Request::Weigh(file) => one(jobs::weigh(archive, &file, &|| true)),
-            Request::Complete(typed, only_directories) => one(complete::complete(&typed, only_directories)),
-            Request::Check(check) => one(Event::Checked(change::check(archive, check))),
-            Request::Inspect(entry) => {
-                let mut events = Vec::new();
-                read::inspect(archive, &entry, &mut |event| events.push(event), &|| true);
-                Some(events)
-            }
-            _ => None,
-        },
+        Effect::Request(_, request) => responses(archive, request),
         Effect::Start(id, task) => {
             let (sender, events) = crossbeam_channel::unbounded();
             let teller = jobs::Teller::new(id, jobs::Rein::free(id), sender);
-            let (ending, text) = jobs::perform(shared, &task, &teller);
+            let (ending, text) = jobs::perform(archive, &task, &teller);
             teller.end(ending, text);
             Some(events.try_iter().collect())
         }
         _ => None,
     }
+}
+
+/// Returns the responses to a request; `None` for requests that open an archive or need the terminal.
+#[cfg(test)]
+fn responses(shared: &Arc<dyn Archive>, request: Request) -> Option<Vec<Event>> {
+    let archive = &**shared;
+    let mut events = Vec::new();
+    match request {
+        Request::Rows(request) => events.push(Event::Rows(read::rows(archive, request, &|| true)?)),
+        Request::Details(entries) => events.push(read::details(archive, &entries, &|| true)),
+        Request::Preview(request) => events.push(Event::Preview(read::preview(shared, request, &|| true))),
+        Request::Occurrences(request) => read::stops(archive, &request, &|| true, &mut |event| events.push(event)),
+        Request::Arrange(request) => events.extend(arrange::arrange(archive, &request, &|_| true).map(Event::Arranged)),
+        Request::Map(directory) => events.push(Event::Mapped(map::map(archive, directory.as_ref(), &|| true)?)),
+        Request::Jump(request) => events.push(read::jump(archive, &request, &|| true)),
+        Request::Find(request) => find::Finder::default().find(archive, &request, &mut |answer| {
+            events.extend(answer.map(Event::Found));
+            true
+        }),
+        Request::Marks(marks) => events.push(marks::answer(archive, marks, &|| true)?),
+        // It differs from machine to machine.
+        Request::FreeSpace(_) => {}
+        Request::Content(entry) => events.push(read::content(archive, &entry)),
+        Request::CompactEstimate(file) => events.push(jobs::weigh(archive, &file, &|| true)),
+        Request::Completions(typed, only_directories) => events.push(complete::complete(&typed, only_directories)),
+        Request::Check(check) => events.push(Event::Checked(change::check(archive, check))),
+        Request::Inspect(entry) => read::inspect(archive, &entry, &mut |event| events.push(event), &|| true),
+        Request::Open(..) | Request::Commits | Request::Archives | Request::Copy(_) => return None,
+    }
+    Some(events)
 }
 
 #[cfg(test)]
@@ -324,13 +298,14 @@ mod tests {
     use crossbeam_channel::unbounded;
 
     use super::*;
-    use crate::effect::{Check, Task, TotalsRequest};
+    use crate::effect::Check;
     use crate::preview;
     use crate::rows::{Scope, Want};
     use crate::state::arrange::{Arrangement, Sort};
     use crate::state::jobs::News;
     use crate::state::marks::Change;
     use crate::state::staged::{Stage, Staged};
+    use crate::task::Task;
     use nra_format::archive::{Access, Depth, Info, Part, Totals, Verdict};
     use nra_format::crypt::Keyring;
     use nra_format::digest::Digest;
@@ -406,34 +381,31 @@ mod tests {
     fn a_fault_is_an_answer_too() {
         let (events, told) = unbounded();
         let mut work = Work::start(&(Arc::new(Faulty) as Arc<dyn Archive>), &events);
-        let mut asked = Asked::default();
-        let shown =
-            [Subject::List, Subject::Order, Subject::Map, Subject::Totals, Subject::Preview, Subject::Stops, Subject::Finder];
-        shown.into_iter().for_each(|subject| asked.await_number(subject, Some(1)));
-        work.renew(&asked);
+        let mut requests = Requests::default();
         let path = EntryPath::try_from("a").unwrap();
         let entry = Entry { size: 10, ..Entry::new(path.clone(), Kind::File) };
-        let (generation, directory, scope) = (1, None, Scope::default());
+        let scope = Scope::default();
         let arrangement = Arrangement { sort: Sort::Size, ..Arrangement::default() };
-        let totals = TotalsRequest { generation, ranges: Arc::new(vec![0..1, 2..3]) };
-        let request = |request: Request| Effect::Request(asked.ticket(request.subject()), request);
-        let effects = [
-            Effect::Rows(RowsRequest { generation, scope: scope.clone(), want: Want::Start, count: 10 }),
-            Effect::Facts(FactsRequest { generation, entries: vec![(0, entry.clone())] }),
-            Effect::Preview(PreviewRequest { generation, entry: entry.clone(), request: preview::Request::default() }),
-            Effect::Stops(StopsRequest { generation, entry: entry.clone(), needle: "x".to_owned(), by_line: false }),
-            Effect::Arrange(ArrangeRequest { generation, directory: None, open: Default::default(), arrangement }),
-            Effect::Map(MapRequest { generation, directory: None }),
-            Effect::Jump(JumpRequest { generation, scope, from: 0, behind: false, typed: "x".to_owned() }),
-            Effect::Find(FindRequest { generation, directory, pattern: "x".to_owned() }),
-            Effect::Totals(totals),
-            request(Request::Marks(MarksRequest::Numbers(Arc::new(vec![0]), Change::Add))),
-            request(Request::Inspect(entry.clone())),
-            request(Request::Weigh(PathBuf::from("none"))),
-            request(Request::Content(entry)),
-            request(Request::Check(Check::Plan(Stage::MakeDirectory(path), Staged::default()))),
-            Effect::Start(1, Task::Verify { ranges: None }),
+        let asked = [
+            Request::Rows(RowsRequest { scope: scope.clone(), want: Want::Start, count: 10 }),
+            Request::Details(vec![(0, entry.clone())]),
+            Request::Preview(PreviewRequest { entry: entry.clone(), request: preview::Request::default() }),
+            Request::Occurrences(StopsRequest { entry: entry.clone(), needle: "x".to_owned(), by_line: false }),
+            Request::Arrange(ArrangeRequest { directory: None, open: Default::default(), arrangement }),
+            Request::Map(None),
+            Request::Jump(JumpRequest { scope, from: 0, behind: false, typed: "x".to_owned() }),
+            Request::Find(FindRequest { directory: None, pattern: "x".to_owned() }),
+            Request::Marks(MarksRequest::Totals(Arc::new(vec![0..1, 2..3]))),
+            Request::Marks(MarksRequest::Numbers(Arc::new(vec![0]), Change::Add)),
+            Request::Inspect(entry.clone()),
+            Request::CompactEstimate(PathBuf::from("none")),
+            Request::Content(entry),
+            Request::Check(Check::Plan(Stage::MakeDirectory(path), Staged::default())),
         ];
+        let asked: Vec<Effect> =
+            asked.into_iter().map(|request| Effect::Request(requests.make(request.kind()), request)).collect();
+        work.publish(&requests);
+        let effects = asked.into_iter().chain([Effect::Start(1, Task::Verify { ranges: None })]);
         for effect in effects {
             let begun = format!("{effect:?}");
             work.perform(effect);
@@ -441,7 +413,8 @@ mod tests {
             let answer = std::iter::from_fn(|| told.recv_timeout(LONG).ok()).find(is_last);
             let answer = answer.unwrap_or_else(|| panic!("no answer to {begun}"));
             // A fact, or a sum, that is not known is not shown.
-            let quiet = matches!(&answer, Event::Answer(_, event) if matches!(**event, Event::Facts(..) | Event::MarkTotals(..)));
+            let quiet =
+                matches!(&answer, Event::Response(_, event) if matches!(**event, Event::Details(..) | Event::MarkTotals(..)));
             assert!(quiet || format!("{answer:?}").contains("a fault in nra itself"), "{begun}: {answer:?}");
         }
     }

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::effect::{Door, FactsRequest, JumpRequest};
+use crate::door::Door;
+use crate::effect::JumpRequest;
 use crate::event::Event;
 use crate::preview;
 use crate::preview::seek::{self, Place, Seek};
@@ -12,31 +13,31 @@ use crate::state::line::Facts;
 use crate::state::listing::{NoRows, RowsAnswer, RowsRequest};
 use crate::state::pane::{Found, PreviewAnswer, PreviewRequest, StopsAnswer, StopsRequest};
 use crate::work::desk::PROGRESS;
-use crate::work::details;
+use crate::work::details as properties;
 use crate::work::errors::{sealed, told};
 use nra_format::archive::Archive;
 use nra_format::entry::{Entry, Kind};
 use nra_format::error::{Error, Result};
 
 pub fn rows(archive: &dyn Archive, request: RowsRequest, go_on: &dyn Fn() -> bool) -> Option<RowsAnswer> {
-    let RowsRequest { generation, scope, want, count } = request;
+    let RowsRequest { scope, want, count } = request;
     let page = match rows::page(archive, &scope, &want, count, go_on) {
         Err(Error::Cancelled) => return None,
         Err(Error::NotFound { .. }) => Err(NoRows::Gone),
         page => page.map_err(|error| NoRows::Failed(told(&error))),
     };
-    Some(RowsAnswer { generation, want, page })
+    Some(RowsAnswer { want, page })
 }
 
 pub fn jump(archive: &dyn Archive, request: &JumpRequest, go_on: &dyn Fn() -> bool) -> Event {
     let place = rows::typed::place(archive, &request.scope, request.from, request.behind, &request.typed, go_on);
-    Event::Jumped(request.generation, place.map_err(|error| told(&error)))
+    Event::Jumped(place.map_err(|error| told(&error)))
 }
 
-/// Finds out facts, as long as they are awaited; tells what it has got by then.
-pub fn facts(archive: &dyn Archive, request: FactsRequest, go_on: &dyn Fn() -> bool) -> Event {
+/// Reads details of rows as long as they are awaited, and returns those read by then.
+pub fn details(archive: &dyn Archive, entries: &[(u64, Entry)], go_on: &dyn Fn() -> bool) -> Event {
     let mut known: Vec<(u64, Facts)> = Vec::new();
-    for (number, entry) in &request.entries {
+    for (number, entry) in entries {
         // A fact that does not read is a fact that is not shown.
         let fact = fact(archive, entry, go_on).unwrap_or_default();
         let whole = go_on();
@@ -49,7 +50,7 @@ pub fn facts(archive: &dyn Archive, request: FactsRequest, go_on: &dyn Fn() -> b
         }
     }
     known.sort_by_key(|(number, _)| *number);
-    Event::Facts(request.generation, known)
+    Event::Details(known)
 }
 
 fn fact(archive: &dyn Archive, entry: &Entry, go_on: &dyn Fn() -> bool) -> Result<Facts> {
@@ -69,7 +70,7 @@ fn fact(archive: &dyn Archive, entry: &Entry, go_on: &dyn Fn() -> bool) -> Resul
 }
 
 pub fn preview(archive: &Arc<dyn Archive>, request: PreviewRequest, awaited: &dyn Fn() -> bool) -> PreviewAnswer {
-    let PreviewRequest { generation, entry, mut request } = request;
+    let PreviewRequest { entry, mut request } = request;
     let mut found = Found::Unsought;
     if let Some(seek) = request.seek.take() {
         match seek::place(&**archive, &entry, &seek, awaited) {
@@ -83,11 +84,11 @@ pub fn preview(archive: &Arc<dyn Archive>, request: PreviewRequest, awaited: &dy
             }
             Ok(None) => {
                 let found = Found::Nowhere;
-                return PreviewAnswer { generation, preview: Err(String::new()), found, sealed: None, damage: None };
+                return PreviewAnswer { preview: Err(String::new()), found, sealed: None, damage: None };
             }
             Err(error) => {
                 let sealed = sealed(&error);
-                return PreviewAnswer { generation, preview: Err(told(&error)), found, sealed, damage: None };
+                return PreviewAnswer { preview: Err(told(&error)), found, sealed, damage: None };
             }
         }
     }
@@ -97,13 +98,13 @@ pub fn preview(archive: &Arc<dyn Archive>, request: PreviewRequest, awaited: &dy
         Ok((preview, damage)) => (Ok(preview), damage.map(|error| told(&error))),
         Err(error) => (Err(told(&error)), None),
     };
-    PreviewAnswer { generation, preview, found, sealed, damage }
+    PreviewAnswer { preview, found, sealed, damage }
 }
 
 /// Tells where a text stands, and now and then how far that is known.
 pub fn stops(archive: &dyn Archive, request: &StopsRequest, awaited: &dyn Fn() -> bool, tell: &mut dyn FnMut(Event)) {
-    let StopsRequest { generation, entry, needle, by_line } = request;
-    let answer = |places: &[u64], all| Event::Stops(StopsAnswer { generation: *generation, places: places.into(), all });
+    let StopsRequest { entry, needle, by_line } = request;
+    let answer = |places: &[u64], all| Event::Stops(StopsAnswer { places: places.into(), all });
     let mut told = Instant::now();
     let found = seek::stops(archive, entry, needle, *by_line, awaited, &mut |places| {
         if told.elapsed() >= PROGRESS {
@@ -140,9 +141,9 @@ pub fn content(archive: &dyn Archive, entry: &Entry) -> Event {
 
 /// Tells what is known of an entry, and once more when all others have been looked at for its content.
 pub fn inspect(archive: &dyn Archive, entry: &Entry, tell: &mut dyn FnMut(Event), go_on: &dyn Fn() -> bool) {
-    let sheet = details::facts(archive, entry, go_on).map_err(|error| told(&error));
+    let sheet = properties::facts(archive, entry, go_on).map_err(|error| told(&error));
     tell(Event::Inspected(sheet.clone()));
-    if let Some(sheet) = sheet.ok().and_then(|sheet| details::more(archive, entry, sheet, go_on)) {
+    if let Some(sheet) = sheet.ok().and_then(|sheet| properties::more(archive, entry, sheet, go_on)) {
         tell(Event::Inspected(Ok(sheet)));
     }
 }

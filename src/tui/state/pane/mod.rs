@@ -24,8 +24,6 @@ const MARGIN: usize = 64;
 /// Asks for a preview.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PreviewRequest {
-    /// Which look this is for.
-    pub generation: u64,
     /// Of what.
     pub entry: Entry,
     /// Which part, and how.
@@ -35,8 +33,6 @@ pub struct PreviewRequest {
 /// A preview, or why there is none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PreviewAnswer {
-    /// Which look it is for.
-    pub generation: u64,
     /// The preview.
     pub preview: Result<Preview, String>,
     /// Whether a place was sought, and where it is.
@@ -74,7 +70,6 @@ pub struct Pane {
     pub needle: Needle,
     /// The content needs a password; the one that was given, if any, is wrong.
     pub sealed: Option<bool>,
-    generation: u64,
     /// The entry that is, or will be, shown.
     entry: Option<Entry>,
     /// When it will be read.
@@ -110,14 +105,9 @@ impl Pane {
         self.due
     }
 
-    /// Says whether an answer is the one that is awaited.
-    pub fn awaits(&self, answer: &PreviewAnswer) -> bool {
-        answer.generation == self.generation
-    }
-
-    /// Returns the number of the answer that is awaited, if one is.
-    pub fn awaited(&self) -> Option<u64> {
-        self.waiting.map(|_| self.generation)
+    /// Returns whether a preview is requested and has not been loaded.
+    pub fn is_loading(&self) -> bool {
+        self.waiting.is_some()
     }
 
     /// Says whether something is being read.
@@ -141,7 +131,6 @@ impl Pane {
         Self {
             form: self.form,
             needle: self.needle.clone(),
-            generation: self.generation + 1,
             width: self.width,
             columns: self.columns,
             canvas: self.canvas,
@@ -153,7 +142,6 @@ impl Pane {
 
     /// Drops what is shown.
     pub fn forget(&mut self) {
-        self.generation += 1;
         self.entry = None;
         self.preview = None;
         self.sealed = None;
@@ -226,11 +214,8 @@ impl Pane {
         if again { self.set_form(self.form) } else { None }
     }
 
-    /// Takes what was read, and returns what of it did not read where that is not shown. Stale answers change nothing.
+    /// Shows a preview. Returns the damage that the preview does not show.
     pub fn take(&mut self, answer: PreviewAnswer) -> Option<String> {
-        if answer.generation != self.generation {
-            return None;
-        }
         let awaited = self.waiting.take().unwrap_or(0);
         let sought_text = self.is_seeking_text();
         self.seeking = false;
@@ -441,12 +426,11 @@ impl Pane {
     fn ask(&mut self, offset: u64, anchor: Option<(u64, u64)>, place: u64) -> PreviewRequest {
         self.waiting = Some(place);
         self.seeking = false;
-        self.generation += 1;
         let entry = self.entry.clone().expect("there is an entry while something of it is wanted");
         let hex_columns = hex::columns(self.width);
         let (canvas, limits) = (self.canvas, self.limits);
         let request = Request { form: self.form, offset, anchor, place, hex_columns, seek: None, canvas, limits };
-        PreviewRequest { generation: self.generation, entry, request }
+        PreviewRequest { entry, request }
     }
 }
 
@@ -460,9 +444,9 @@ mod tests {
     use nra_format::archive::Archive;
 
     fn settle(archive: &Arc<dyn Archive>, pane: &mut Pane, request: Option<PreviewRequest>) {
-        if let Some(PreviewRequest { generation, entry, request }) = request {
+        if let Some(PreviewRequest { entry, request }) = request {
             let preview = preview::load(archive, &entry, &request, &|| true).map_err(|error| error.to_string());
-            drop(pane.take(PreviewAnswer { generation, preview, found: Found::Unsought, sealed: None, damage: None }));
+            drop(pane.take(PreviewAnswer { preview, found: Found::Unsought, sealed: None, damage: None }));
         }
     }
 

@@ -11,8 +11,6 @@ use nra_format::entry::Entry;
 /// Asks where a text stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StopsRequest {
-    /// Which count this is.
-    pub generation: u64,
     /// In what.
     pub entry: Entry,
     /// The text.
@@ -24,8 +22,6 @@ pub struct StopsRequest {
 /// Where a text stands, as far as that is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StopsAnswer {
-    /// Which count it is for.
-    pub generation: u64,
     /// Offsets, ascending.
     pub places: Arc<[u64]>,
     /// That is all.
@@ -36,7 +32,6 @@ pub struct StopsAnswer {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stops {
     needle: String,
-    generation: u64,
     places: Arc<[u64]>,
     all: bool,
     at: u64,
@@ -68,21 +63,20 @@ impl Pane {
         }
         let (entry, needle) = (self.entry()?.clone(), self.needle.text().to_owned());
         let by_line = matches!(&self.preview, Some(Ok(Preview { body: Body::Text(_), .. })));
-        let generation = self.generation;
-        self.stops = Some(Stops { needle: needle.clone(), generation, places: Arc::from([]), all: false, at });
-        Some(StopsRequest { generation, entry, needle, by_line })
+        self.stops = Some(Stops { needle: needle.clone(), places: Arc::from([]), all: false, at });
+        Some(StopsRequest { entry, needle, by_line })
     }
 
-    /// Takes where a text stands. Stale answers change nothing.
+    /// Shows the number of occurrences.
     pub fn counted(&mut self, answer: StopsAnswer) {
-        if let Some(stops) = self.stops.as_mut().filter(|stops| stops.generation == answer.generation) {
+        if let Some(stops) = &mut self.stops {
             (stops.places, stops.all) = (answer.places, answer.all);
         }
     }
 
-    /// Returns the number of the count that is under way, if one is.
-    pub fn counting(&self) -> Option<u64> {
-        self.stops.as_ref().filter(|stops| !stops.all).map(|stops| stops.generation)
+    /// Returns whether occurrences are being counted.
+    pub fn is_counting(&self) -> bool {
+        self.stops.as_ref().is_some_and(|stops| !stops.all)
     }
 
     /// Gives up a count that is under way: the next search begins it anew.
@@ -167,7 +161,7 @@ impl Pane {
             return Err(Found::Nowhere);
         };
         let places = (0..rows).filter(holds).map(|row| row as u64).collect();
-        self.stops = Some(Stops { needle, generation: self.generation, places, all: true, at: row as u64 });
+        self.stops = Some(Stops { needle, places, all: true, at: row as u64 });
         (self.scroll.top, self.scroll.part, self.scroll.cursor) = (row, 0, row);
         let found = if back == (row < from) { Found::At } else { Found::Around };
         Err(found(row as u64))

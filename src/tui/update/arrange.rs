@@ -159,17 +159,28 @@ fn ask_columns(state: &mut State, at: Column) {
     }));
 }
 
-/// Does what the user asked for; says whether it was about arranging.
-pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> bool {
-    let orders = SORTS.iter().any(|(.., sorting)| *sorting == action)
-        || matches!(action, Action::SortMenu | Action::Reverse | Action::Tree | Action::Columns);
-    if orders && matches!(state.layout.sizes, Sizes::Map(_)) {
-        state.say(Tone::Warning, "the map has an order of its own: b goes back to the rows");
-        return true;
+/// Asks for a query.
+pub fn ask_query(state: &mut State) {
+    let typed = state.arrangement.wanted.query.clone();
+    let prompt = Prompt::new(Purpose::Query, "Find below here: all of these words hold", TERMS_HELP, typed);
+    state.dialogs.push(Dialog::Prompt(prompt));
+}
+
+/// Asks for a filter.
+pub fn ask_filter(state: &mut State) {
+    let (note, typed) = ("a part of the name, or a glob such as *.json", state.arrangement.wanted.filter.clone());
+    let purpose = Purpose::Filter(typed.clone());
+    state.dialogs.push(Dialog::Prompt(Prompt::new(purpose, "Keep rows with", note, typed)));
+}
+
+/// Changes the sort order, the columns, or between list and tree. The map has an order of its own.
+pub fn sort(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
+    if matches!(state.layout.sizes, Sizes::Map(_)) {
+        return state.say(Tone::Warning, "the map has an order of its own: b goes back to the rows");
     }
     if let Some((.., sort, _)) = SORTS.iter().find(|(.., sorting)| *sorting == action) {
         change(state, Arrangement { sort: *sort, reverse: false, ..state.arrangement.wanted.clone() }, effects);
-        return true;
+        return;
     }
     match action {
         Action::SortMenu => {
@@ -190,16 +201,6 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> bool
             let reverse = !state.arrangement.wanted.reverse;
             change(state, Arrangement { reverse, ..state.arrangement.wanted.clone() }, effects);
         }
-        Action::Query => {
-            let typed = state.arrangement.wanted.query.clone();
-            let prompt = Prompt::new(Purpose::Query, "Find below here: all of these words hold", TERMS_HELP, typed);
-            state.dialogs.push(Dialog::Prompt(prompt));
-        }
-        Action::Filter => {
-            let (note, typed) = ("a part of the name, or a glob such as *.json", state.arrangement.wanted.filter.clone());
-            let purpose = Purpose::Filter(typed.clone());
-            state.dialogs.push(Dialog::Prompt(Prompt::new(purpose, "Keep rows with", note, typed)));
-        }
         Action::Tree => {
             state.tree.on = !state.tree.on;
             state.arrangement.wanted.query.clear();
@@ -207,7 +208,6 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> bool
             browse::again(state, at, effects);
             request(state, effects);
         }
-        _ => return false,
+        _ => {}
     }
-    true
 }

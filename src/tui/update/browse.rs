@@ -90,7 +90,7 @@ pub fn fit(state: &mut State, effects: &mut Vec<Effect>) {
 }
 
 /// Gives plans that are shown below the rows their room, or takes it back.
-pub fn make_room(state: &mut State, effects: &mut Vec<Effect>) {
+pub fn fit_rows(state: &mut State, effects: &mut Vec<Effect>) {
     if !state.areas().list.is_empty() && state.listing.loaded && state.listing.height != state.rows() {
         let request = state.listing.resize(state.rows());
         moved(state, request, effects);
@@ -111,11 +111,8 @@ pub fn moved(state: &mut State, request: Option<RowsRequest>, effects: &mut Vec<
     }
 }
 
-/// Does what the user asked for.
-pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
-    if state.layout.focus == Focus::Preview || preview::is_about(action) {
-        return preview::act(state, action, effects);
-    }
+/// Moves the cursor.
+pub fn move_cursor(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
     let page = isize::try_from(state.listing.height.max(2)).unwrap_or(isize::MAX);
     let request = match action {
         Action::Down => state.listing.step(1),
@@ -126,14 +123,13 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
         Action::PageUp => state.listing.step(1 - page),
         Action::First => state.listing.to_first(),
         Action::Last => state.listing.to_last(),
-        Action::Enter => return enter(state, effects),
-        Action::Parent => return parent(state, effects),
         _ => None,
     };
     moved(state, request, effects);
 }
 
-fn enter(state: &mut State, effects: &mut Vec<Effect>) {
+/// Enters a directory or an archive, or zooms the preview of a file.
+pub fn enter(state: &mut State, effects: &mut Vec<Effect>) {
     let Some(entry) = state.listing.entry() else { return };
     let path = entry.path.clone();
     match entry.kind {
@@ -156,7 +152,8 @@ fn enter(state: &mut State, effects: &mut Vec<Effect>) {
     }
 }
 
-fn parent(state: &mut State, effects: &mut Vec<Effect>) {
+/// Goes to the parent directory, or collapses a directory of the tree.
+pub fn parent(state: &mut State, effects: &mut Vec<Effect>) {
     if state.tree.on
         && let Some(entry) = state.listing.entry()
     {

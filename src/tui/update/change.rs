@@ -17,23 +17,18 @@ use crate::update::{entry, jobs};
 use nra_format::entry::Entry;
 use nra_format::path::EntryPath;
 
-/// Does what the user asked for; says whether it was about changes.
-pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> bool {
+/// Makes a pending change, or shows, undoes or writes pending changes.
+pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
     use Action::{Add, MakeDirectory, Plans, Remove, Rename, Undo, Write};
-    if !matches!(action, Add | MakeDirectory | Plans | Remove | Rename | Undo | Write) {
-        return false;
-    }
     // What was planned before damage came to light can be looked at and taken back.
     let is_about_plans = matches!(action, Plans | Undo) && !state.changes.pending.is_empty();
     if let Err(why) = state.archive.plannable()
         && !is_about_plans
     {
-        state.say(Tone::Warning, why);
-        return true;
+        return state.say(Tone::Warning, why);
     }
     if state.changes.writing.is_some() && action != Plans {
-        state.say(Tone::Warning, WRITING);
-        return true;
+        return state.say(Tone::Warning, WRITING);
     }
     let here = state.listing.scope.directory.clone();
     match action {
@@ -48,7 +43,6 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> bool
         _ if state.changes.pending.is_empty() => state.say(Tone::Warning, "nothing is planned: a adds, d removes, r renames"),
         _ => ask_message(state),
     }
-    true
 }
 
 /// Says what has to be done before the archive is written in another way than by plans.
@@ -143,7 +137,7 @@ pub fn plan(state: &mut State, stage: Stage) {
 }
 
 fn ask_name(state: &mut State) {
-    let Some(Entry { path, .. }) = entry(state) else { return };
+    let Some(Entry { path, .. }) = entry::current(state) else { return };
     // One that can't be typed is offered as nothing.
     let planned = state.changes.pending.renamed(&path).filter(|to| to.parent() == path.parent());
     let name = std::str::from_utf8(planned.unwrap_or(&path).name()).unwrap_or_default().to_owned();

@@ -18,7 +18,7 @@ use crate::state::jobs::LogPlace;
 use crate::state::{Dialog, State, Tone, Typed};
 use crate::update::jobs::POLICIES;
 use crate::update::{
-    act as do_action, arrange, browse, change, compact, find, is_about_rows, jobs, jump, places, preview, revert, salvage, sealed,
+    actions, arrange, browse, change, compact, find, input, jobs, jump, places, preview, revert, salvage, sealed,
 };
 
 /// Takes a key that a dialog understands by itself; says whether it did.
@@ -54,7 +54,7 @@ pub fn press(state: &mut State, key: Key, effects: &mut Vec<Effect>) -> bool {
                 }
                 KeyCode::Char('W') => {
                     state.dialogs.pop();
-                    do_action(state, Action::Write, effects);
+                    actions::run(state, Action::Write, effects);
                 }
                 _ => return false,
             }
@@ -97,7 +97,7 @@ pub fn is_early(state: &State, key: Key) -> bool {
         // What is there was found for less than has been typed.
         Some(Dialog::Finder(_)) => key.code == KeyCode::Enter || find::step(key).is_some(),
         // It can be closed at any time.
-        _ => state.settings.keymap.action(state.place(), key).is_none_or(is_about_rows),
+        _ => state.settings.keymap.action(state.place(), key).is_none_or(input::needs_rows),
     };
     is_about_them && lacks_rows(state)
 }
@@ -342,7 +342,7 @@ pub fn click(state: &mut State, at: Position, effects: &mut Vec<Effect>) -> bool
     }
     let enter = Key::plain(KeyCode::Enter);
     if let Some(key) = frame.key_at(at) {
-        super::take_typed(state, Typed::Key(key), effects);
+        input::take(state, Typed::Key(key), effects);
         return false;
     }
     let Some(row) = frames::choices(dialog, state, &frame).and_then(|choices| choices.at(at)) else { return false };
@@ -364,14 +364,14 @@ pub fn click(state: &mut State, at: Position, effects: &mut Vec<Effect>) -> bool
         _ => false,
     };
     if taken {
-        super::take_typed(state, Typed::Key(enter), effects);
+        input::take(state, Typed::Key(enter), effects);
     }
     false
 }
 
 fn choose(state: &mut State, choice: Choice, effects: &mut Vec<Effect>) {
     match choice {
-        Choice::Do(action) => do_action(state, action, effects),
+        Choice::Do(action) => actions::run(state, action, effects),
         Choice::Column(column) => arrange::turn_column(state, column),
         Choice::Go(path) => browse::reach(state, path, effects),
         Choice::Open(door) => effects.push(state.request(Request::Open(door, None))),
@@ -385,8 +385,8 @@ fn choose(state: &mut State, choice: Choice, effects: &mut Vec<Effect>) {
     }
 }
 
-/// Does what the user asked for in a dialog; says whether there was one.
-pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> bool {
+/// Handles an action while a dialog is open.
+pub fn handle(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> bool {
     let jobs = state.jobs.list.len();
     let frame = state.dialogs.last().and_then(|dialog| frames::frame(dialog, state));
     let inner = frame.as_ref().map_or_else(Default::default, frames::Frame::inner);

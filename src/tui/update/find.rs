@@ -12,7 +12,7 @@ use crate::key::Key;
 use crate::keymap::{Command, Place};
 use crate::state::finder::{FindAnswer, FindRequest, Finder, Goal, Hit, Over, Trail};
 use crate::state::{Dialog, Focus, State};
-use crate::update::{act, browse, change};
+use crate::update::{actions, browse, change};
 use crate::work::rank;
 
 /// Opens the search over paths.
@@ -32,6 +32,13 @@ pub fn commands(state: &mut State) {
 pub fn archives(state: &mut State) {
     state.dialogs.push(Dialog::Finder(Finder::new(Over::Archives)));
     typed(state, &mut Vec::new());
+}
+
+/// Opens the search over archives, and reads their list again.
+pub fn other_archives(state: &mut State, effects: &mut Vec<Effect>) {
+    state.opening.listing = true;
+    effects.push(state.request(Request::Archives));
+    archives(state);
 }
 
 /// Takes the archives that there are by now.
@@ -132,7 +139,7 @@ pub fn accept(state: &mut State, effects: &mut Vec<Effect>) {
             state.places.results = Trail { paths: paths.collect(), at: cursor, matches };
             browse::reach(state, path, effects);
         }
-        Goal::Action(action) => act(state, action, effects),
+        Goal::Action(action) => actions::run(state, action, effects),
         Goal::Archive(path) => change::open(state, Door::File(path), effects),
     }
 }

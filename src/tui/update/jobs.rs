@@ -10,7 +10,8 @@ use crate::state::jobs::{Ending, Job, JobId, News};
 use crate::state::marks::{Change, Chosen};
 use crate::state::{Dialog, Quit, State, Tone};
 use crate::task::Task;
-use crate::update::{NOTHING_HERE, change, marks};
+use crate::update::entry::NO_ENTRY;
+use crate::update::{change, marks};
 use nra_convert::extract::Overwrite;
 use nra_convert::kinds;
 use nra_text::{self, SizeStyle};
@@ -43,7 +44,7 @@ pub fn chosen(state: &mut State) -> Option<Chosen> {
     } else if let Some((line, numbers)) = state.listing.current().zip(state.listing.numbers(state.listing.cursor)) {
         (Arc::new(vec![numbers]), glyphs::shown(line.row.entry.path.name()), line.size())
     } else {
-        state.say(Tone::Warning, NOTHING_HERE);
+        state.say(Tone::Warning, NO_ENTRY);
         return None;
     };
     // Paths begin where the user is, unless marks lie elsewhere.
@@ -150,6 +151,11 @@ pub fn check_output(output: &str) -> Result<Check, String> {
 /// Starts a conversion.
 pub fn convert(state: &mut State, output: &str, effects: &mut Vec<Effect>) {
     state.begin(format!("write {}", glyphs::shown(output.as_bytes())), Task::Convert { output: output.into() }, effects);
+}
+
+/// Shows the list of jobs.
+pub fn show(state: &mut State) {
+    state.dialogs.push(Dialog::Jobs { job: state.jobs.at(0), top: Default::default() });
 }
 
 /// Stops the job that the status line shows.
@@ -260,7 +266,7 @@ pub fn end(state: &mut State, way: Way, drops: bool, effects: &mut Vec<Effect>) 
 
 /// Ends the program that was to end with the last job, if that has ended and nothing is in the way: something typed, a password that a job waits
 /// for, or plans, about which there is a question first.
-pub fn leave_at_last(state: &mut State, effects: &mut Vec<Effect>) {
+pub fn quit_after_last(state: &mut State, effects: &mut Vec<Effect>) {
     let busy = state.jobs.running().next().is_some() || !state.passwords.tasks.is_empty() || state.is_typing();
     let Some(leaving) = state.quit.filter(|_| !busy) else { return };
     if leaving.drops || state.plans().is_empty() {

@@ -9,7 +9,7 @@ use crate::keymap::Place;
 use crate::requests::RequestKind;
 use crate::state::dialog::{Jump, MAX_LINE, one_line};
 use crate::state::{Dialog, State, Tone};
-use crate::update::{act, browse};
+use crate::update::{actions, browse};
 
 /// Begins.
 pub fn begin(state: &mut State) {
@@ -40,7 +40,7 @@ pub fn press(state: &mut State, key: Key, effects: &mut Vec<Effect>) {
             if !matches!(key.code, KeyCode::Enter | KeyCode::Esc)
                 && let Some(action) = state.settings.keymap.action(state.place(), key)
             {
-                act(state, action, effects);
+                actions::run(state, action, effects);
             }
             return;
         }

@@ -10,13 +10,14 @@ use crate::rows::Order;
 use crate::state::dialog::{Prompt, Purpose};
 use crate::state::marks::{Among, Change, Marked};
 use crate::state::{Dialog, Focus, State, Tone};
-use crate::update::{NOTHING_HERE, act as act_on, browse};
+use crate::update::entry::NO_ENTRY;
+use crate::update::{actions, browse};
 
-/// Does what the user asked for; says whether it was about marks.
-pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> bool {
+/// Changes marks.
+pub fn mark(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
     let is_of_rows = matches!(action, Action::Mark | Action::MarkRange | Action::MarkAll | Action::MarkInvert);
     match action {
-        _ if is_of_rows && state.listing.entry().is_none() => state.say(Tone::Warning, NOTHING_HERE),
+        _ if is_of_rows && state.listing.entry().is_none() => state.say(Tone::Warning, NO_ENTRY),
         Action::Mark => {
             toggle(state, effects);
             let request = state.listing.step(1);
@@ -30,14 +31,13 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> bool
         Action::MarkInvert => whole(state, Change::Invert, effects),
         Action::MarkGlob => ask(state, Change::Add, "Mark"),
         Action::UnmarkGlob => ask(state, Change::Remove, "Unmark"),
-        _ => return false,
+        _ => {}
     }
-    true
 }
 
 /// Does nothing yet of what is about marks while it is still being found out which there are: such as those of an open range, which ends with it, or what
 /// lies below the entry under the cursor. Says whether the action has to wait, and the keys behind it.
-pub fn gather(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> bool {
+pub fn wait_for_marks(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> bool {
     let changes = matches!(
         action,
         Action::Mark | Action::MarkRange | Action::MarkAll | Action::MarkInvert | Action::MarkGlob | Action::UnmarkGlob
@@ -146,7 +146,7 @@ pub fn take(state: &mut State, ranges: Result<Vec<Range<u64>>, String>, change: 
         Ok(ranges) => {
             set(state, ranges, change, effects);
             if let Some(action) = state.input.after_marks.take_if(|_| !state.requests.is_unanswered(RequestKind::Marks)) {
-                act_on(state, action, effects);
+                actions::run(state, action, effects);
             }
             return;
         }

@@ -12,7 +12,7 @@ use crate::glyphs;
 use crate::hints;
 use crate::layout::{Column, SHARES};
 use crate::state::{Dialog, Focus, Sizes, State};
-use crate::update::{act, browse, dialogs, marks};
+use crate::update::{actions, browse, dialogs, marks};
 
 /// Two clicks on one row within this time are a double click.
 const DOUBLE: Duration = Duration::from_millis(400);
@@ -47,7 +47,7 @@ fn wheel(state: &mut State, at: Position, rows: isize, effects: &mut Vec<Effect>
         finder.step(rows);
     } else if !state.dialogs.is_empty() {
         let action = if rows > 0 { Action::Down } else { Action::Up };
-        (0..WHEEL).for_each(|_| act(state, action, effects));
+        (0..WHEEL).for_each(|_| actions::run(state, action, effects));
     } else if areas.preview.contains(at) || areas.title.contains(at) {
         let request = state.preview.step(rows, usize::from(areas.preview.height));
         preview::load(state, request, effects);
@@ -71,7 +71,7 @@ fn click(state: &mut State, at: Position, effects: &mut Vec<Effect>) {
             let request = state.listing.to_path(path);
             browse::moved(state, request, effects);
             if again {
-                act(state, Action::Enter, effects);
+                actions::run(state, Action::Enter, effects);
             }
             return;
         }
@@ -82,13 +82,13 @@ fn click(state: &mut State, at: Position, effects: &mut Vec<Effect>) {
         let double = state.layout.last_click.is_some_and(|(time, clicked)| clicked == place && state.now - time < DOUBLE);
         state.layout.last_click = (!double).then_some((state.now, place));
         if double {
-            act(state, Action::Enter, effects);
+            actions::run(state, Action::Enter, effects);
         }
     } else if areas.preview.contains(at) || areas.title.contains(at) {
         state.layout.focus = Focus::Preview;
         let row = at.y.checked_sub(areas.preview.y);
         if row.is_some_and(|row| state.preview.point(usize::from(row))) {
-            act(state, Action::Fold, effects);
+            actions::run(state, Action::Fold, effects);
         }
         let request = state.preview.hurry();
         preview::load(state, request, effects);
@@ -97,7 +97,7 @@ fn click(state: &mut State, at: Position, effects: &mut Vec<Effect>) {
     } else if areas.header.contains(at) {
         crumb(state, areas.header, at.x, effects);
     } else if let Some(action) = hints::at(state, at) {
-        act(state, action, effects);
+        actions::run(state, action, effects);
     }
 }
 
@@ -131,9 +131,9 @@ fn sort(state: &mut State, column: Column, effects: &mut Vec<Effect>) {
         Column::Kind => Action::SortKind,
     };
     let before = state.arrangement.wanted.clone();
-    act(state, action, effects);
+    actions::run(state, action, effects);
     if state.arrangement.wanted == before {
-        act(state, Action::Reverse, effects);
+        actions::run(state, Action::Reverse, effects);
     }
 }
 

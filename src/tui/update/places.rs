@@ -14,20 +14,8 @@ use nra_format::path::EntryPath;
 /// Letters of the bookmarks, which are also how many there can be.
 const LETTERS: std::ops::RangeInclusive<char> = 'a'..='z';
 
-/// Does what the user asked for; says whether it was about places.
-pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> bool {
-    match action {
-        Action::Bookmark => keep(state),
-        Action::Bookmarks => choose(state),
-        Action::SeekNext if state.layout.focus == Focus::List => step(state, 1, effects),
-        Action::SeekBefore if state.layout.focus == Focus::List => step(state, -1, effects),
-        _ => return false,
-    }
-    true
-}
-
 /// Asks for the letter of a bookmark.
-fn keep(state: &mut State) {
+pub fn keep(state: &mut State) {
     if let Some(entry) = state.listing.entry() {
         state.dialogs.push(Dialog::Bookmark(entry.path.clone()));
     }
@@ -56,7 +44,7 @@ pub fn name(state: &mut State, path: EntryPath, key: Key) {
 }
 
 /// Asks which bookmark to go to.
-fn choose(state: &mut State) {
+pub fn choose(state: &mut State) {
     if state.places.bookmarks.is_empty() {
         return state.say(Tone::Warning, "no bookmark is set: m sets one");
     }
@@ -72,7 +60,7 @@ fn choose(state: &mut State) {
 }
 
 /// Goes to the next path that was found last, or the one before.
-fn step(state: &mut State, step: isize, effects: &mut Vec<Effect>) {
+pub fn step(state: &mut State, step: isize, effects: &mut Vec<Effect>) {
     let Trail { paths, at, matches } = &mut state.places.results;
     let kept = paths.len();
     let more = *matches > kept as u64;

@@ -9,7 +9,8 @@ use crate::state::dialog::{Prompt, Purpose};
 use crate::state::pane::{Found, PreviewAnswer, PreviewRequest};
 use crate::state::{Dialog, Focus, State, Tone};
 use crate::update::browse::fit;
-use crate::update::{NOTHING_HERE, sealed};
+use crate::update::entry::NO_ENTRY;
+use crate::update::sealed;
 use nra_format::entry::Kind;
 
 /// Columns of a step to the side.
@@ -31,11 +32,6 @@ fn form(action: Action) -> Option<Form> {
         Action::AsInfo => Some(Form::Info),
         _ => None,
     }
-}
-
-/// Says whether an action is about the preview wherever the focus is.
-pub fn is_about(action: Action) -> bool {
-    form(action).is_some() || matches!(action, Action::Preview | Action::Zoom | Action::Focus | Action::Wrap)
 }
 
 /// Gives up what is read for a preview that nobody looks at, and what is counted for a search that has been left.
@@ -80,22 +76,33 @@ pub fn zoom(state: &mut State, zoom: bool, effects: &mut Vec<Effect>) {
     load(state, request, effects);
 }
 
-/// Does what the user asked for.
-pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
-    if let Some(form) = form(action) {
-        if state.areas().preview.is_empty() {
-            zoom(state, true, effects);
+/// Loads the preview that is due.
+pub fn load_due(state: &mut State, effects: &mut Vec<Effect>) {
+    let request = state.preview.wake(state.now);
+    load(state, request, effects);
+}
+
+/// Shows the preview in another form.
+pub fn choose_form(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
+    let Some(form) = form(action) else { return };
+    if state.areas().preview.is_empty() {
+        zoom(state, true, effects);
+    }
+    let request = state.preview.set_form(form);
+    load(state, request, effects);
+    match state.listing.entry() {
+        None => state.say(Tone::Warning, NO_ENTRY),
+        Some(entry) if entry.kind != Kind::File && !matches!(form, Form::Auto | Form::Info) => {
+            state.say(Tone::Warning, "only files have other forms: they are shown in this one from now on");
         }
-        let request = state.preview.set_form(form);
-        load(state, request, effects);
-        match state.listing.entry() {
-            None => state.say(Tone::Warning, NOTHING_HERE),
-            Some(entry) if entry.kind != Kind::File && !matches!(form, Form::Auto | Form::Info) => {
-                state.say(Tone::Warning, "only files have other forms: they are shown in this one from now on");
-            }
-            Some(_) => {}
-        }
-        return;
+        Some(_) => {}
+    }
+}
+
+/// Handles an action that has another meaning while the preview has the focus.
+pub fn handle(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> bool {
+    if state.layout.focus != Focus::Preview {
+        return false;
     }
     let height = usize::from(state.areas().preview.height);
     let page = isize::try_from(height.max(2)).unwrap_or(isize::MAX);
@@ -108,13 +115,20 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
         Action::PageUp => state.preview.step(1 - page, height),
         Action::First => state.preview.to_end(false, height),
         Action::Last => state.preview.to_end(true, height),
-        _ => return act_aside(state, action, effects),
+        Action::SeekNext | Action::SeekBefore => {
+            find(state, action == Action::SeekBefore, true, effects);
+            None
+        }
+        // They belong to the list.
+        Action::Enter | Action::Parent => None,
+        _ => return false,
     };
     load(state, request, effects);
+    true
 }
 
-/// What does not scroll up or down.
-fn act_aside(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
+/// Shows, hides, scrolls, searches and folds the preview.
+pub fn control(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
     match action {
         // At the left edge the way back leads out of what is folded, and to the list.
         Action::Left if state.preview.scroll.left > 0 => state.preview.side(-SIDE),
@@ -143,8 +157,6 @@ fn act_aside(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
             let prompt = Prompt::new(Purpose::Seek, title, note, state.preview.needle.text());
             state.dialogs.push(Dialog::Prompt(prompt));
         }
-        Action::SeekNext => find(state, false, true, effects),
-        Action::SeekBefore => find(state, true, true, effects),
         Action::Goto => {
             let prompt = Prompt::new(Purpose::Goto, "Go to", "a line or row, in bytes an offset; 0x… is hexadecimal", "");
             state.dialogs.push(Dialog::Prompt(prompt));

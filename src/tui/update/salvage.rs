@@ -14,20 +14,8 @@ use nra_convert::query::{DAMAGED, INTACT};
 /// Remarks that are told where there is more to see than they.
 const REMARKS: usize = 3;
 
-/// Does what the user asked for; says whether it was about damage.
-pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> bool {
-    match action {
-        Action::Salvage => ask(state),
-        Action::ListDamaged => list(state, DAMAGED, effects),
-        Action::ListIntact => list(state, INTACT, effects),
-        Action::SalvageTo => ask_output(state),
-        _ => return false,
-    }
-    true
-}
-
-/// Tells what is known of the damage and asks what to do.
-fn ask(state: &mut State) {
+/// Shows the known damage and asks what to do.
+pub fn ask(state: &mut State) {
     let columns = usize::from(state.screen.width.saturating_sub(8)).clamp(16, 66);
     let remarks = state.archive.remarks.iter().map(|remark| glyphs::shown(remark.as_bytes()));
     let mut lines: Vec<String> = remarks.take(REMARKS).flat_map(|remark| glyphs::lines(&remark, columns)).collect();
@@ -51,6 +39,16 @@ fn ask(state: &mut State) {
     }));
 }
 
+/// Lists damaged files.
+pub fn list_damaged(state: &mut State, effects: &mut Vec<Effect>) {
+    list(state, DAMAGED, effects);
+}
+
+/// Lists undamaged files.
+pub fn list_intact(state: &mut State, effects: &mut Vec<Effect>) {
+    list(state, INTACT, effects);
+}
+
 /// Lists files of the whole archive.
 fn list(state: &mut State, query: &str, effects: &mut Vec<Effect>) {
     if state.layout.focus == Focus::Preview {
@@ -62,7 +60,8 @@ fn list(state: &mut State, query: &str, effects: &mut Vec<Effect>) {
     arrange::change(state, Arrangement { query: query.to_owned(), ..Arrangement::default() }, effects);
 }
 
-fn ask_output(state: &mut State) {
+/// Asks for the new archive.
+pub fn ask_output(state: &mut State) {
     let note = if state.archive.info.encrypted {
         "what does not read is left out; encrypted stays encrypted"
     } else {

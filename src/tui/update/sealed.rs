@@ -4,6 +4,7 @@ use crate::door::Door;
 use crate::effect::Effect;
 use crate::state::State;
 use crate::state::dialog::{Dialog, Prompt, Purpose};
+use crate::update::input;
 
 /// Says whether the entry under the cursor is known to need a password, and then whether the one that was given is wrong.
 fn met(state: &State) -> Option<bool> {
@@ -33,8 +34,8 @@ pub fn ask(state: &mut State, wrong: bool) {
 
 /// Asks for the password that a job waits for, or that the content on the screen needs, as soon as nothing is being typed or chosen, or awaited first. Whoever
 /// gave none is not asked again by each file that the cursor comes to.
-pub fn ask_in_turn(state: &mut State) {
-    if super::awaits(state) || !state.dialogs.iter().all(Dialog::stays_aside) {
+pub fn ask_in_turn(state: &mut State, _: &mut Vec<Effect>) {
+    if input::awaits_response(state) || !state.dialogs.iter().all(Dialog::stays_aside) {
         return;
     }
     let is_shown = !state.passwords.declined && state.dialogs.is_empty() && !state.areas().preview.is_empty();

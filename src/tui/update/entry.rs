@@ -1,0 +1,80 @@
+//! Actions on the entry under the cursor: properties, clipboard, other programs.
+
+use crate::effect::{Effect, Request};
+use crate::glyphs;
+use crate::preview::sheet::Sheet;
+use crate::state::{Dialog, State, Tone};
+use crate::update::sealed;
+use nra_format::entry::{Entry, Kind};
+
+/// The message where there is no entry.
+pub const NO_ENTRY: &str = "there is nothing here";
+
+/// Returns the entry under the cursor, or shows that there is none.
+pub fn current(state: &mut State) -> Option<Entry> {
+    let entry = state.listing.entry().cloned();
+    if entry.is_none() {
+        state.say(Tone::Warning, NO_ENTRY);
+    }
+    entry
+}
+
+/// Returns the file under the cursor, or shows that there is none, or asks for its password first.
+fn file(state: &mut State) -> Option<Entry> {
+    if sealed::ask_first(state) {
+        return None;
+    }
+    let entry = current(state)?;
+    if entry.kind != Kind::File {
+        state.say(Tone::Warning, "only files have content");
+        return None;
+    }
+    Some(entry)
+}
+
+/// Shows all properties.
+pub fn inspect(state: &mut State, effects: &mut Vec<Effect>) {
+    if let Some(entry) = current(state) {
+        let (title, sheet) = (glyphs::shown_within(entry.path.name(), 60), Sheet::default());
+        state.dialogs.push(Dialog::Sheet { title, sheet, top: 0 });
+        effects.push(state.request(Request::Inspect(entry)));
+    }
+}
+
+/// Copies the path to the clipboard.
+pub fn copy_path(state: &mut State, effects: &mut Vec<Effect>) {
+    if let Some(entry) = current(state) {
+        let text = format!("copied {}", entry.path);
+        effects.push(Effect::Copy(entry.path.as_bytes().to_vec()));
+        state.say(Tone::Calm, text);
+    }
+}
+
+/// Copies the content to the clipboard.
+pub fn copy_content(state: &mut State, effects: &mut Vec<Effect>) {
+    if let Some(entry) = file(state) {
+        effects.push(state.request(Request::Content(entry)));
+    }
+}
+
+/// Shows the content in a pager.
+pub fn page(state: &mut State, effects: &mut Vec<Effect>) {
+    effects.extend(file(state).map(Effect::Page));
+}
+
+/// Shows a copy of the content in an editor.
+pub fn edit(state: &mut State, effects: &mut Vec<Effect>) {
+    if let Some(entry) = file(state) {
+        state.say(Tone::Calm, format!("making a copy of {}; esc stops", glyphs::shown(entry.path.name())));
+        effects.push(state.request(Request::Copy(entry)));
+    }
+}
+
+/// Opens a copy of the content in the default program.
+pub fn launch(state: &mut State, effects: &mut Vec<Effect>) {
+    if let Some(entry) = file(state) {
+        let name = glyphs::shown(entry.path.name());
+        state.say(Tone::Calm, format!("a copy of {name} is opened; it is gone when the browser ends"));
+        effects.push(Effect::Launch(entry));
+    }
+}

@@ -1,0 +1,161 @@
+//! Keys: run at once, or queued until the rows and responses they depend on have arrived.
+
+use crossterm::event::KeyCode;
+
+use crate::action::Action;
+use crate::effect::Effect;
+use crate::event::Event;
+use crate::key::Key;
+use crate::keymap::Place;
+use crate::requests::RequestKind;
+use crate::state::{State, Tone, Typed};
+use crate::update::{actions, dialogs, find, jobs, jump};
+
+/// Keys that wait for rows; more than anybody types meanwhile.
+const MAX_HELD: usize = 4_096;
+
+/// Processes queued keys, as far as the rows and responses they wait for have arrived.
+pub fn resume(state: &mut State, effects: &mut Vec<Effect>) {
+    jump::ask_again(state, effects);
+    // It may lead to another list, whose rows are still to come.
+    while !is_busy(state)
+        && let Some(typed) = state.input.queue.pop_front()
+    {
+        // What was typed behind what hands over was not meant for nra.
+        if effects.iter().any(Effect::hands_over) {
+            state.input.queue.clear();
+            break;
+        }
+        press(state, typed, effects);
+    }
+}
+
+/// Takes what is typed where nothing can be shown: one can leave, and nothing else is done that nobody sees.
+pub fn press_on_tiny_screen(state: &mut State, event: &Event, effects: &mut Vec<Effect>) {
+    let Event::Key(key) = event else { return };
+    match state.settings.keymap.action(Place::List, *key) {
+        // A question that comes before it is answered by doing it again.
+        Some(Action::QuitNow) => jobs::leave(state, effects),
+        Some(Action::Suspend) => effects.push(Effect::Suspend),
+        Some(Action::Redraw) => effects.push(Effect::Redraw),
+        _ => {}
+    }
+}
+
+/// Gives up what is awaited; says whether that was something to be told of.
+fn give_up(state: &mut State) -> bool {
+    state.input.queue.clear();
+    state.input.checking = None;
+    if state.input.after_marks.take().is_some() {
+        state.requests.cancel(RequestKind::Marks);
+    }
+    if std::mem::take(&mut state.input.copying) {
+        state.requests.cancel(RequestKind::Copy);
+        state.say(Tone::Calm, "no copy is made");
+        return true;
+    }
+    if state.opening.door.take().is_none() {
+        return false;
+    }
+    state.requests.cancel(RequestKind::Open);
+    state.changes.writing.take_if(|writing| writing.done);
+    state.passwords.forget();
+    if state.opening.no_archive && state.dialogs.is_empty() {
+        find::archives(state);
+    }
+    state.say(Tone::Calm, "not opened");
+    true
+}
+
+/// Takes what is typed, now or when what it is about has come.
+pub fn take(state: &mut State, typed: Typed, effects: &mut Vec<Effect>) {
+    let held = match &typed {
+        Typed::Key(key) if key.code == KeyCode::Esc && is_busy(state) => {
+            if give_up(state) {
+                return;
+            }
+            false
+        }
+        Typed::Key(key) => hold(state, *key),
+        Typed::Text(_) => awaits_response(state) || !state.input.queue.is_empty(),
+    };
+    if !held {
+        press(state, typed, effects);
+    } else if state.input.queue.len() < MAX_HELD {
+        state.input.queue.push_back(typed);
+    }
+}
+
+/// Says whether a key has to wait until the rows that it is about have come, and those before it are done.
+fn hold(state: &State, key: Key) -> bool {
+    if !is_busy(state) {
+        return false;
+    }
+    let action = state.settings.keymap.action(state.place(), key);
+    match action {
+        // Whoever waits in vain can leave. A letter is for the line that is typed.
+        Some(Action::QuitNow | Action::Suspend | Action::Redraw) if !state.is_typing() || key.typed().is_none() => false,
+        _ if !state.input.queue.is_empty()
+            || awaits_response(state)
+            || dialogs::is_early(state, key)
+            || state.listing.is_leaping() =>
+        {
+            true
+        }
+        // Steps add up.
+        Some(Action::Down | Action::Up | Action::HalfDown | Action::HalfUp | Action::PageDown | Action::PageUp)
+            if state.listing.loaded =>
+        {
+            false
+        }
+        _ => state.dialogs.is_empty() && action.is_some_and(needs_rows),
+    }
+}
+
+/// Says whether something is awaited that what is typed may be about, whatever it is.
+pub fn awaits_response(state: &State) -> bool {
+    let asked = state.opening.door.is_some()
+        || state.input.copying
+        || state.input.checking.is_some()
+        || state.input.after_marks.is_some();
+    asked || jump::is_awaited(state)
+}
+
+/// Says whether an answer is awaited without which keys make no sense.
+fn is_busy(state: &State) -> bool {
+    let rows = state.listing.is_behind() || state.listing.is_leaping() || !state.listing.loaded && !state.opening.no_archive;
+    awaits_response(state) || dialogs::lacks_rows(state) || rows
+}
+
+/// Says whether an action needs rows.
+pub fn needs_rows(action: Action) -> bool {
+    use Action::{Archives, Back, Find, Help, History, Jobs, Palette, Preview, Query, Quit};
+    !matches!(action, Archives | Back | Find | Help | History | Jobs | Palette | Preview | Query | Quit)
+}
+
+fn press(state: &mut State, typed: Typed, effects: &mut Vec<Effect>) {
+    let key = match typed {
+        Typed::Key(key) => key,
+        Typed::Text(text) => return dialogs::paste(state, &text, effects),
+    };
+    // What was said has been read by now.
+    state.status.message = None;
+    let action = state.settings.keymap.action(state.place(), key);
+    // Whatever is being typed: the shell is there.
+    if action == Some(Action::Suspend) && key.typed().is_none() {
+        return effects.push(Effect::Suspend);
+    }
+    if dialogs::press(state, key, effects) {
+        return;
+    }
+    match action {
+        Some(action) => actions::run(state, action, effects),
+        None if state.dialogs.is_empty() => {
+            let help = state.settings.keymap.commands().find(|(command, _)| command.action == Action::Help);
+            let help =
+                help.and_then(|(_, keys)| keys.first()).map_or_else(String::new, |help| format!(": {help} shows the keys"));
+            state.say(Tone::Warning, format!("{key} has no meaning here{help}"));
+        }
+        None => {}
+    }
+}

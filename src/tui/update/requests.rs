@@ -1,0 +1,62 @@
+//! Requests and jobs: made here, cancelled when they are no longer needed.
+
+use crate::effect::{Effect, Request};
+use crate::requests::RequestKind;
+use crate::state::dialog::{About, Menu};
+use crate::state::finder::{Finder, Over};
+use crate::state::{Dialog, JobId, Sizes, State};
+use crate::task::Task;
+use crate::update::preview;
+
+impl State {
+    /// Makes a request.
+    pub(super) fn request(&mut self, request: Request) -> Effect {
+        match &request {
+            Request::Open(door, password) => {
+                if password.is_none() {
+                    self.passwords.forget();
+                }
+                self.opening.door = Some(door.clone());
+            }
+            Request::Copy(_) => self.input.copying = true,
+            _ => {}
+        }
+        Effect::Request(self.requests.make(request.kind()), request)
+    }
+
+    /// Starts a job on the archive shown and returns its number.
+    pub(super) fn begin(&mut self, title: String, task: Task, effects: &mut Vec<Effect>) -> JobId {
+        let id = self.jobs.add(title, self.now);
+        self.jobs.belongs(id, self.requests.epoch, self.archive.info.archive_id);
+        effects.push(Effect::Start(id, task));
+        id
+    }
+}
+
+/// Cancels the requests for what is no longer on the screen.
+pub fn cancel_unneeded(state: &mut State) {
+    preview::settle(state);
+    let any = |is: fn(&Dialog) -> bool| state.dialogs.iter().any(is);
+    let chooses = any(|dialog| matches!(dialog, Dialog::Finder(Finder { over: Over::Archives, .. })));
+    let finds = matches!(state.dialogs.last(), Some(Dialog::Finder(Finder { over: Over::Paths, .. })));
+    let needed = [
+        (RequestKind::Inspect, any(|dialog| matches!(dialog, Dialog::Sheet { .. }))),
+        (RequestKind::CompactEstimate, any(|dialog| matches!(dialog, Dialog::Menu(Menu { about: About::Weighing, .. })))),
+        (RequestKind::Commits, any(|dialog| matches!(dialog, Dialog::Commits { .. }))),
+        (RequestKind::FreeSpace, any(|dialog| matches!(dialog, Dialog::Prompt(_)))),
+        (RequestKind::Completions, any(|dialog| matches!(dialog, Dialog::Prompt(_)))),
+        (RequestKind::Check, state.input.checking.is_some()),
+        (RequestKind::Archives, state.opening.listing && chooses),
+        (RequestKind::Jump, any(|dialog| matches!(dialog, Dialog::Jump(_)))),
+        (RequestKind::Find, finds),
+        (RequestKind::Arrange, state.arrangement.loading),
+        (RequestKind::Map, matches!(&state.layout.sizes, Sizes::Map(map) if !map.loaded)),
+        (RequestKind::Totals, !state.marks.is_empty()),
+        (RequestKind::Preview, state.preview.is_loading()),
+        (RequestKind::Occurrences, state.preview.is_counting()),
+    ];
+    state.opening.listing &= chooses;
+    for (kind, _) in needed.into_iter().filter(|(_, is_needed)| !is_needed) {
+        state.requests.cancel(kind);
+    }
+}

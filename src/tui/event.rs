@@ -37,7 +37,7 @@ pub enum Checked {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
     /// The response to a request.
-    Answer(RequestId, Box<Event>),
+    Response(RequestId, Box<Event>),
     /// A key was pressed.
     Key(Key),
     /// Something was pasted.

@@ -42,13 +42,6 @@ pub struct Tile {
     pub bytes: u64,
 }
 
-/// Asks for a map.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MapRequest {
-    /// Of which directory.
-    pub directory: Option<EntryPath>,
-}
-
 /// Tiles, with the number and the size of the entries that have none.
 pub type Tiles = (Vec<Tile>, (u64, u64));
 

@@ -1,11 +1,11 @@
 //! Order, tree and columns of the list.
 
 use super::{Story, everything};
-use crate::effect::Effect;
+use crate::effect::{Effect, Request};
 use crate::event::Event;
 use crate::layout::Column;
 use crate::requests::RequestKind;
-use crate::state::arrange::{ArrangeAnswer, Sort};
+use crate::state::arrange::Sort;
 
 fn heads(story: &Story) -> String {
     story.screen().lines().nth(1).unwrap_or_default().to_owned()

@@ -9,9 +9,8 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::Story;
-use crate::effect::Effect;
+use crate::effect::{Effect, MarksRequest, Request};
 use crate::event::Event;
-use crate::requests::RequestKind;
 use crate::state::Stage;
 use crate::state::finder::FindRequest;
 use crate::state::jobs::{Ending, News};

@@ -3,7 +3,7 @@
 use insta::assert_snapshot;
 
 use super::{Story, everything};
-use crate::effect::Effect;
+use crate::effect::{Effect, Request};
 use crate::event::Event;
 use crate::sample;
 use crate::state::dialog::{Dialog, Jump};

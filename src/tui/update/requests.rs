@@ -10,7 +10,7 @@ use crate::update::preview;
 
 impl State {
     /// Makes a request.
-    pub(super) fn request(&mut self, request: Request) -> Effect {
+    pub(crate) fn request(&mut self, request: Request) -> Effect {
         match &request {
             Request::Open(door, password) => {
                 if password.is_none() {
@@ -25,7 +25,7 @@ impl State {
     }
 
     /// Starts a job on the archive shown and returns its number.
-    pub(super) fn begin(&mut self, title: String, task: Task, effects: &mut Vec<Effect>) -> JobId {
+    pub(crate) fn begin(&mut self, title: String, task: Task, effects: &mut Vec<Effect>) -> JobId {
         let id = self.jobs.add(title, self.now);
         self.jobs.belongs(id, self.requests.epoch, self.archive.info.archive_id);
         effects.push(Effect::Start(id, task));

@@ -56,10 +56,9 @@ mod tests {
         let mut files: Vec<(&str, &[u8])> = names.iter().map(|name| (name.as_str(), &b"xy"[..])).collect();
         files.push(("d/large", &[0; 1000]));
         let archive = sample::with_contents(&files);
-        let request = MapRequest { directory: None };
-        let (tiles, rest) = map(&*archive, &request, &|| true).unwrap().map.unwrap();
+        let (tiles, rest) = map(&*archive, None, &|| true).unwrap().unwrap();
         assert_eq!((tiles.len(), rest), (MOST, (45, 90)));
         assert_eq!((tiles[0].bytes, tiles[0].directory), (1000, true));
-        assert_eq!(map(&*archive, &request, &|| false), None);
+        assert_eq!(map(&*archive, None, &|| false), None);
     }
 }

@@ -89,8 +89,8 @@ impl Work {
                     line.answer(Event::Rows(answer));
                 }
             }),
-            details: desk.serve(Answered::Newest, |archive, request, line| {
-                line.answer(read::details(archive, &request, &|| line.is_awaited()));
+            details: desk.serve(Answered::Newest, |archive, entries: Vec<(u64, Entry)>, line| {
+                line.answer(read::details(archive, &entries, &|| line.is_awaited()));
             }),
             previews: desk.serve(Answered::Newest, move |_, request, line| {
                 line.answer(Event::Preview(read::preview(&previewed, request, &|| line.is_awaited())));

@@ -215,8 +215,8 @@ mod tests {
         let arrangement = Arrangement { sort, reverse, filter: filter.to_owned(), query: String::new() };
         let open = Arc::new(open.iter().map(|path| EntryPath::try_from(*path).unwrap()).collect());
         let request = ArrangeRequest { directory: None, open, arrangement };
-        let answer = arrange(&*archive, &request, &|_| true).unwrap();
-        answer.found.unwrap().numbers.iter().map(|&number| archive.entry(number).unwrap().path.to_string()).collect()
+        let found = arrange(&*archive, &request, &|_| true).unwrap().unwrap();
+        found.numbers.iter().map(|&number| archive.entry(number).unwrap().path.to_string()).collect()
     }
 
     #[test]

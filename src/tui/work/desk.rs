@@ -138,7 +138,7 @@ impl Served for Option<EntryPath> {
 
 impl Served for JumpRequest {
     fn failed(&self) -> Event {
-        Event::Jumped(self.Err(FAULT.to_owned()))
+        Event::Jumped(Err(FAULT.to_owned()))
     }
 }
 
@@ -249,30 +249,30 @@ mod tests {
     fn work_ends_when_its_answer_is_not_awaited_any_more() {
         for answered in [Answered::Newest, Answered::All] {
             let (desk, from) = desk();
-            let requests = patient(&desk, answered);
-            let mut asked = Requests::default();
+            let sender = patient(&desk, answered);
+            let mut requests = Requests::default();
             let (before, id) = (requests.newest(RequestKind::Marks), requests.make(RequestKind::Inspect));
-            desk.awaited.publish(&asked);
-            requests.send((id, ())).unwrap();
+            desk.awaited.publish(&requests);
+            sender.send((id, ())).unwrap();
             assert_eq!(from.recv(), Ok(Event::Tick));
             // Another one of the same kind waits for its turn, or takes it.
-            requests.send((before, ())).unwrap();
+            sender.send((before, ())).unwrap();
             let first = from.recv_timeout(Duration::from_millis(50));
             assert_eq!(first.is_ok(), answered == Answered::Newest);
             requests.cancel(RequestKind::Inspect);
-            desk.awaited.publish(&asked);
+            desk.awaited.publish(&requests);
             let both = [first.or_else(|_| from.recv_timeout(LONG)), from.recv_timeout(LONG)];
             assert_eq!(both, [Ok(Event::Response(id, Box::new(Event::Tick))), Ok(Event::Tick)]);
             // What nobody awaits is not begun: the thread is done with it when it begins what comes behind.
-            requests.send((id, ())).unwrap();
+            sender.send((id, ())).unwrap();
             let next = requests.make(RequestKind::Completions);
             requests.cancel(RequestKind::Marks);
-            desk.awaited.publish(&asked);
-            requests.send((next, ())).unwrap();
+            desk.awaited.publish(&requests);
+            sender.send((next, ())).unwrap();
             assert_eq!(from.recv_timeout(LONG), Ok(Event::Response(before, Box::new(Event::Tick))));
             assert_eq!(from.recv_timeout(LONG), Ok(Event::Tick));
             requests.cancel(RequestKind::Completions);
-            desk.awaited.publish(&asked);
+            desk.awaited.publish(&requests);
             assert_eq!(from.recv_timeout(LONG), Ok(Event::Response(next, Box::new(Event::Tick))));
         }
     }

@@ -19,7 +19,7 @@ use nra_format::path::EntryPath;
 
 /// Makes a pending change, or shows, undoes or writes pending changes.
 pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
-    use Action::{Add, MakeDirectory, Plans, Remove, Rename, Undo, Write};
+    use Action::{Add, MakeDirectory, Plans, Remove, Rename, Undo};
     // What was planned before damage came to light can be looked at and taken back.
     let is_about_plans = matches!(action, Plans | Undo) && !state.changes.pending.is_empty();
     if let Err(why) = state.archive.plannable()

@@ -12,7 +12,7 @@ use crate::glyphs;
 use crate::hints;
 use crate::layout::{Column, SHARES};
 use crate::state::{Dialog, Focus, Sizes, State};
-use crate::update::{actions, browse, dialogs, marks};
+use crate::update::{actions, browse, dialogs, marks, preview};
 
 /// Two clicks on one row within this time are a double click.
 const DOUBLE: Duration = Duration::from_millis(400);

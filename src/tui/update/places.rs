@@ -2,12 +2,11 @@
 
 use crossterm::event::KeyCode;
 
-use crate::action::Action;
 use crate::effect::Effect;
 use crate::glyphs;
 use crate::key::Key;
 use crate::state::dialog::{About, Choice, Menu};
-use crate::state::{Dialog, Focus, State, Tone, Trail};
+use crate::state::{Dialog, State, Tone, Trail};
 use crate::update::browse;
 use nra_format::path::EntryPath;
 

@@ -24,7 +24,7 @@ use nra_format::progress::{Severity, Warning};
 use nra_format::source::FileSource;
 use nra_tui::canvas::Pictures;
 use nra_tui::config::{Config, ThemeName};
-use nra_tui::effect::Door;
+use nra_tui::door::Door;
 use nra_tui::environment::Environment;
 use nra_tui::glyphs;
 use nra_tui::left::{Left, Told};

@@ -2,18 +2,16 @@
 //!
 //! The cells are plain data. Whoever copies them to the screen sends the picture; whoever writes other cells over them takes it away.
 
-use std::fmt::Write as _;
-use std::io::Cursor;
-use std::num::NonZeroU16;
+use image::DynamicImage;
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Rect, Size};
+use ratatui::widgets::Widget;
+use ratatui_image::Image;
+use ratatui_image::protocol::Protocol as Encoded;
+use ratatui_image::protocol::iterm2::Iterm2;
+use ratatui_image::protocol::kitty::Kitty;
+use ratatui_image::protocol::sixel::Sixel;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use image::{DynamicImage, ImageFormat, RgbaImage};
-use ratatui::buffer::{Buffer, CellDiffOption};
-use ratatui::layout::Rect;
-use ratatui::style::Color;
-
-use super::{kitty, sixel};
 use crate::canvas::{Canvas, Protocol};
 use nra_format::error::{Error, Result};
 
@@ -21,8 +19,6 @@ use nra_format::error::{Error, Result};
 pub const MAX_SIDE: u32 = 1_600;
 /// Number of the picture in the terminal: always the same, so that each takes the place of the one before.
 const NUMBER: u32 = 0x6e_72_61;
-/// Width of a cell whose symbol is an escape sequence.
-const ONE_CELL: CellDiffOption = CellDiffOption::ForcedWidth(NonZeroU16::MIN);
 /// Makes a terminal that knows kitty's protocol forget the picture.
 pub const FORGET: &str = "\x1b_Ga=d,d=I,i=7238241,q=2\x1b\\";
 
@@ -52,63 +48,29 @@ pub fn encode(image: &DynamicImage, canvas: &Canvas) -> Result<Option<Buffer>> {
     }
     let (columns, rows) = side((image.width(), image.height()), canvas);
     let scaled = if (columns, rows) == (image.width(), image.height()) {
-        image.to_rgba8()
+        DynamicImage::ImageRgba8(image.to_rgba8())
     } else {
-        image.thumbnail_exact(columns, rows).into_rgba8()
+        DynamicImage::ImageRgba8(image.thumbnail_exact(columns, rows).into_rgba8())
     };
     let cells = |pixels: u32, font: u16| u16::try_from(pixels.div_ceil(u32::from(font))).expect("fits into cells");
-    let area = Rect::new(0, 0, cells(columns, canvas.font.0), cells(rows, canvas.font.1));
-    let drawn = match canvas.protocol {
-        Protocol::Kitty => return Ok(Some(placeholders(&scaled, area))),
-        Protocol::Iterm2 => iterm2(&scaled)?,
-        Protocol::Sixel => sixel::encode(&scaled),
+    let size = Size::new(cells(columns, canvas.font.0), cells(rows, canvas.font.1));
+    let encoded = match canvas.protocol {
+        Protocol::Kitty => Kitty::new(scaled, size, NUMBER, false, true).map(Encoded::Kitty),
+        Protocol::Iterm2 => Iterm2::new(scaled, size, false).map(Encoded::ITerm2),
+        Protocol::Sixel => Sixel::new(scaled, size, false).map(Encoded::Sixel),
         Protocol::Blocks | Protocol::Off => return Ok(None),
     };
-    Ok(Some(cells_of(&drawn, area)))
-}
-
-/// Returns cells that show an image by kitty's placeholders, the first of which transmits it.
-fn placeholders(image: &RgbaImage, area: Rect) -> Buffer {
-    let [_, red, green, blue] = NUMBER.to_be_bytes();
+    let encoded = encoded.map_err(|error| Error::corrupt("image", 0, error.to_string()))?;
+    let area = Rect::new(0, 0, size.width, size.height);
     let mut buffer = Buffer::empty(area);
-    for y in 0..area.height {
-        for x in 0..area.width {
-            // Rows without a number stay empty.
-            let Some(mut symbol) = kitty::placeholder(x, y, NUMBER) else { continue };
-            if (x, y) == (0, 0) {
-                symbol.insert_str(0, &kitty::transmit(image, NUMBER));
-            }
-            buffer[(x, y)].set_symbol(&symbol).set_fg(Color::Rgb(red, green, blue)).set_diff_option(ONE_CELL);
-        }
+    Image::new(&encoded).render(area, &mut buffer);
+    if canvas.protocol != Protocol::Kitty {
+        // The cursor ends behind the first cell, as behind any other; what draws leaves it somewhere below.
+        let first = &mut buffer[(0, 0)];
+        let symbol = format!("\x1b7{}\x1b8\x1b[C", first.symbol());
+        first.set_symbol(&symbol);
     }
-    buffer
-}
-
-/// Returns the escape sequence of iTerm2 that shows an image: a PNG file.
-fn iterm2(image: &RgbaImage) -> Result<String> {
-    let mut png = Vec::new();
-    image
-        .write_to(&mut Cursor::new(&mut png), ImageFormat::Png)
-        .map_err(|error| Error::corrupt("image", 0, error.to_string()))?;
-    let (len, width, height) = (png.len(), image.width(), image.height());
-    let file = STANDARD.encode(&png);
-    Ok(format!("\x1b]1337;File=inline=1;size={len};width={width}px;height={height}px;doNotMoveCursor=1:{file}\x07"))
-}
-
-/// Returns cells of which the first one draws all: it clears the area, draws, and leaves the cursor where a character would. The
-/// others are never written, as that would erase the image.
-fn cells_of(drawn: &str, area: Rect) -> Buffer {
-    let mut buffer = Buffer::empty(area);
-    for cell in &mut buffer.content {
-        cell.set_diff_option(CellDiffOption::Skip);
-    }
-    let mut symbol = String::from("\x1b7");
-    for _ in 0..area.height {
-        let _ = write!(symbol, "\x1b[{}X\x1b[1B", area.width);
-    }
-    let _ = write!(symbol, "\x1b8\x1b7{drawn}\x1b8\x1b[C");
-    buffer[(0, 0)].set_symbol(&symbol).set_diff_option(ONE_CELL);
-    buffer
+    Ok(Some(buffer))
 }
 
 /// Copies the cells of a picture to the screen; says whether there was room.
@@ -127,6 +89,10 @@ pub fn view(picture: &Buffer, area: Rect, buffer: &mut Buffer) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
+    use ratatui::buffer::CellDiffOption;
+    use ratatui::style::Color;
 
     /// Returns the bytes that a picture sends to the terminal, and how many cells it leaves alone.
     fn bytes(picture: &Buffer) -> (&str, usize) {

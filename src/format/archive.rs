@@ -4,14 +4,14 @@
 //! costs a few pages of the index, never a pass over all entries.
 //!
 //! ```
-//! # fn main() -> nra::format::Result<()> {
+//! # fn main() -> nra_format::Result<()> {
 //! use std::io::Read;
 //! use std::sync::Arc;
 //!
-//! use nra::format::archive::{self, OpenOptions};
-//! # use nra::format::{codec::looks_incompressible, digest::Digest, entry::{Entry, Kind}, path::EntryPath, progress::Recorder};
-//! # use nra::format::nra::writer::{NewContent, Writer, WriterOptions};
-//! use nra::format::source::MemorySource;
+//! use nra_format::archive::{self, OpenOptions};
+//! # use nra_format::{codec::looks_incompressible, digest::Digest, entry::{Entry, Kind}, path::EntryPath, progress::Recorder};
+//! # use nra_format::nra::writer::{NewContent, Writer, WriterOptions};
+//! use nra_format::source::MemorySource;
 //! # let mut writer = Writer::create(Vec::new(), WriterOptions::balanced())?;
 //! # let entry = |path: &str, kind| Entry::new(EntryPath::try_from(path).unwrap(), kind);
 //! # writer.add(entry("train", Kind::Directory), NewContent::None)?;
@@ -26,7 +26,7 @@
 //! assert_eq!(archive.entry_count(), 4);
 //!
 //! // One directory, without what lies below its directories.
-//! let top: Vec<String> = archive.children(None).map(|entry| Ok(entry?.path.to_string())).collect::<nra::format::Result<_>>()?;
+//! let top: Vec<String> = archive.children(None).map(|entry| Ok(entry?.path.to_string())).collect::<nra_format::Result<_>>()?;
 //! assert_eq!(top, ["labels.txt", "train"]);
 //!
 //! // By path, and by number: a random order over numbers is a shuffle of the whole.

@@ -283,7 +283,7 @@ mod tests {
     fn on_a_terminal(name: &str) -> String {
         use std::process::{Command, Stdio};
         let test = std::env::current_exe().unwrap();
-        let name = format!("tui::terminal::tests::{name}");
+        let name = format!("terminal::tests::{name}");
         let inside = format!("stty rows 24 cols 80; stty -g; '{}' --exact --nocapture {name}; stty -g; stty -a", test.display());
         let mut script = Command::new("script");
         script

@@ -7,8 +7,8 @@
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! use std::sync::Arc;
 //!
-//! use nra::format::shard::{Dialect, Layout, Marks, NewEntry, PartialFile, Role, Shard, ShardWriter, Style};
-//! use nra::format::source::FileSource;
+//! use nra_shard::{Dialect, Layout, Marks, NewEntry, PartialFile, Role, Shard, ShardWriter, Style};
+//! use nra_core::source::FileSource;
 //!
 //! # let folder = tempfile::tempdir()?;
 //! let path = folder.path().join("model.mosh");

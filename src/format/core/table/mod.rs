@@ -12,12 +12,12 @@
 //! - look-ups, ranges, sums and children cost a binary search; about 72 bytes an entry and its path are kept, the whole bounded before it grows.
 //!
 //! ```
-//! # fn main() -> nra::format::Result<()> {
+//! # fn main() -> nra_core::Result<()> {
 //! use std::ops::Range;
 //!
-//! use nra::format::archive::{Access, Archive, Info, Part};
-//! use nra::format::entry::Kind;
-//! use nra::format::table::{TableEntry, ContentRef, TableBackend, TableArchive, TableBuilder, Duplicates};
+//! use nra_core::archive::{Access, Archive, Info, Part};
+//! use nra_core::entry::Kind;
+//! use nra_core::table::{TableEntry, ContentRef, TableBackend, TableArchive, TableBuilder, Duplicates};
 //!
 //! /// Members are slices of one buffer.
 //! struct Slices(Vec<&'static [u8]>);
@@ -28,8 +28,8 @@
 //!         member: &ContentRef,
 //!         range: Range<u64>,
 //!         _: Access,
-//!         sink: &mut dyn FnMut(Part<'_>) -> nra::format::Result<()>,
-//!     ) -> nra::format::Result<()> {
+//!         sink: &mut dyn FnMut(Part<'_>) -> nra_core::Result<()>,
+//!     ) -> nra_core::Result<()> {
 //!         sink(Part::Data(&self.0[member.number as usize][range.start as usize..range.end as usize]))
 //!     }
 //! }

@@ -7,15 +7,17 @@
 //! to the archive.
 //!
 //! ```
-//! # fn main() -> nra::format::Result<()> {
+//! # fn main() -> nra_core::Result<()> {
 //! use std::sync::Arc;
 //!
-//! use nra::format::archive::{Archive, open_path};
-//! use nra::format::entry::{Entry, Kind};
-//! use nra::format::nra::writer::{NewContent, Writer, WriterOptions};
-//! use nra::format::path::EntryPath;
-//! use nra::format::progress::Recorder;
-//! use nra::format::source::FileStore;
+//! use nra_core::archive::Archive;
+//! use nra_core::entry::{Entry, Kind};
+//! use nra_nra5::writer::{NewContent, Writer, WriterOptions};
+//! use nra_nra5::reader::NraReader;
+//! use nra_nra5::reader::NraReader;
+//! use nra_core::path::EntryPath;
+//! use nra_core::progress::Recorder;
+//! use nra_core::source::{FileSource, FileStore};
 //! # let folder = tempfile::tempdir().expect("a folder");
 //! # let file = folder.path().join("a.nra");
 //! # let path = |text: &str| EntryPath::try_from(text).expect("valid");
@@ -34,7 +36,7 @@
 //! drop(end); // unlocks
 //!
 //! assert_eq!((stats.commit, stats.entries), (2, 3));
-//! assert!(open_path(&file, &Default::default())?.find(b"texts/final")?.is_some());
+//! assert!(NraReader::open(Arc::new(FileSource::open(&file)?), &Default::default())?.find(b"texts/final")?.is_some());
 //! # Ok(())
 //! # }
 //! ```

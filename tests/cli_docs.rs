@@ -1,4 +1,4 @@
-//! `docs/cli.md` is made from the definition of the command line: with `NRA_BLESS=1` this test writes it, otherwise it compares.
+//! Generates `docs/cli.md` from the definition of the command line. With `NRA_BLESS=1`, the test writes the page; otherwise it compares.
 #![allow(clippy::unwrap_used, reason = "a test that can't go on may panic")]
 
 use std::fmt::Write as _;
@@ -9,26 +9,46 @@ use clap::{Arg, Command};
 const HEAD: &str = "\
 # The command line
 
-This page is made from the program's own definitions by `tests/cli_docs.rs`; `NRA_BLESS=1 cargo test --test cli_docs` writes it anew.
+This page is generated from the definitions in the program by `tests/cli_docs.rs`. To update it, run `NRA_BLESS=1 cargo test --test cli_docs`.
 
-- The result goes to standard output, everything else to standard error. A pipe never gets a bar, a colour or a question.
-- `ARCHIVE` is told by its content, never by its name; `-` reads it from standard input into memory (at most 1 GiB, or `--memory`).
-- `ARCHIVE@N`, or `--at N`, is an archive as it was at commit N (`nra log` lists them); a file that really has that name wins.
-- `PATTERN` is a path from the top of the archive, a directory (itself and all below it) or a glob. `*` and `?` stop at `/`, `**` does not;
-  a glob without `/` matches at any depth, and a directory that matches brings all below it. Quote globs. A
-  pattern that matches nothing is named: code 1 when nothing was done, 3 when others matched.
-- `-x`, `--include` and `--exclude-from` take away from what is named, in the order given: the last rule that matches wins, and what lies below a directory left out is
-  left out with it. They mean the same for files that are packed and for entries that are read.
-- A leading `/` ties a glob to the top everywhere. Without it `a/*.c` as `PATTERN` is at the top, too, like any path of an entry; as `-x` it is at any depth: `-x a/*.c`
-  leaves out `a/x.c` and `b/a/x.c`, `-x /a/*.c` only the former.
-- `-T FILE` names paths one a line (`-0`: each ended by NUL), never globs; a list without a name is an error, not everything.
-- Names and lines of content go into pipes and files byte for byte, one a line; a name with control characters in it is quoted: `$'a\\nb'`. On a terminal everything that
-  would not show as itself is quoted. `PATTERN`, `PATH` and lines of `-T` may be quoted in the same way, so that every name that `nra list` prints can be given back. `-0` neither quotes nor reads quotes.
-- Sizes are in powers of 1,024 (`--si`, `--bytes` change that) and are read with the units K, M, G, T, P, E (KiB the same, kB = 1,000). Times are UTC.
-- Colours: `--color`, else `NO_COLOR`, `CLICOLOR_FORCE`, `CLICOLOR`, else whether it is a terminal. `NRA_ACCESSIBLE=1` draws no bars and no lines.
-- Warnings of one wording are printed five times, then counted; `-v` prints all, `--log-file` keeps all.
-- The first interrupt stops long work cleanly, the second at once. `SIGUSR1` prints one line on how far work that shows progress is.
-- Short forms: `ls`, `l` = list; `x` = extract; `t` = verify; `c` = pack. Option names may not be cut short.
+## Conventions
+
+Input and output:
+
+- The result goes to standard output. Everything else goes to standard error. Progress bars, colours and questions never go to a pipe.
+- Names in the output are raw bytes, one per line. Names with control characters are quoted: `$'a\\nb'`. On a terminal, all names
+  that would not display correctly are quoted.
+- `PATTERN`, `PATH` and the lines of `-T` accept the same quoting, so every name that `nra list` prints can be used as an argument.
+- `-0` terminates names with NUL and disables quoting.
+- Sizes are in powers of 1024, unless `--si` or `--bytes` is given. Arguments accept the units K, M, G, T, P and E (K and KiB: 1024; kB: 1000).
+- Times are in UTC.
+- Colours follow `--color`, then `NO_COLOR`, `CLICOLOR_FORCE` and `CLICOLOR`, then whether the output is a terminal.
+- `NRA_ACCESSIBLE=1` disables bars and line drawings.
+
+Archives:
+
+- The format of `ARCHIVE` is detected from its content, not from its name.
+- `-` reads the archive from standard input into memory (at most 1 GiB, or `--memory`).
+- `ARCHIVE@N` and `--at N` read commit N (see `nra log`). A file that is actually called `ARCHIVE@N` takes precedence.
+
+Selecting entries:
+
+- `PATTERN` is a path from the top directory of the archive, a directory (which includes everything below it) or a glob. Quote globs.
+- In globs, `*` and `?` do not match `/`, but `**` does. A glob without `/` matches at any depth. A matching directory includes
+  everything below it.
+- If a pattern matches nothing, nra reports it. The exit code is 1 if no pattern matched, and 3 if others did.
+- `-x`, `--include` and `--exclude-from` exclude and include entries. The last matching rule wins. Excluding a directory excludes
+  everything below it. The rules work the same for packing and for reading.
+- A leading `/` anchors a glob at the top. As `PATTERN`, `a/*.c` is anchored even without it. As `-x`, it matches at any depth:
+  `-x a/*.c` excludes `a/x.c` and `b/a/x.c`, but `-x /a/*.c` excludes only `a/x.c`.
+- `-T FILE` reads literal paths, one per line. An empty list is an error; it does not select everything.
+
+Messages and signals:
+
+- Warnings with the same message are printed five times and then counted. `-v` prints all of them, and `--log-file` records all of them.
+- The first interrupt stops long operations cleanly, the second one immediately.
+- `SIGUSR1` prints a line of progress.
+- Short forms of commands: `ls` and `l` for list, `x` for extract, `t` for verify, `c` for pack. Option names cannot be abbreviated.
 ";
 
 const TAIL: &str = "\
@@ -36,34 +56,40 @@ const TAIL: &str = "\
 
 | code | meaning |
 | --- | --- |
-| 0 | done; `grep`: something was found |
-| 1 | failed; `grep`: nothing was found |
-| 2 | wrong command line; `grep`: a file or pattern that is not there, too |
-| 3 | done, but something was skipped or degraded |
-| 4 | archive damaged or not supported |
+| 0 | success (`grep`: found; `diff`: no differences) |
+| 1 | failure (`grep`: nothing found; `diff`: differences found) |
+| 2 | invalid command line (`grep`, `diff`: any failure) |
+| 3 | success, but something was skipped or degraded |
+| 4 | archive damaged or unsupported |
 | 5 | wrong or missing key |
-| 130 | interrupted (129 when hung up, 131 by ctrl-\\, 143 when terminated) |
+| 130 | interrupted (129 hangup, 131 ctrl-\\, 143 terminated) |
 
-A reader that closes the pipe ends the program quietly with code 0, unless what it did not take is an archive.
+If a reader closes the pipe, nra exits silently with code 0, unless the output is an archive.
 
-What `extract` leaves out on purpose is told in one remark and is no reason for code 3: set-id bits, the sticky bit of a file and `security.capability`
-without `--special`, and, unless root extracts, `security.*` and `trusted.*` attributes. Root restores the latter without being asked, but for the
-capability. What was to be restored and was refused, and devices without `--special`, are told one by one and give code 3.
+`extract` skips some metadata by default. It reports this in one remark, without code 3: set-ID bits, the sticky bit of files and
+`security.capability` unless `--special` is given, and `security.*` and `trusted.*` attributes unless root extracts. (Root restores these
+attributes by default, except capabilities.) Metadata that could not be restored, and devices without `--special`, are reported
+individually and cause code 3.
 
-`pack --reproducible` leaves `security.*` and `trusted.*` attributes out: they belong to a machine. Its bytes depend on `--memory` when a tree has
-more names than fit into an eighth of that (64 bytes a name; a million at most).
+`pack --reproducible` omits `security.*` and `trusted.*` attributes, because they belong to one machine. The bytes of the archive
+depend on `--memory` if the tree has more names than fit into an eighth of it (64 bytes per name, at most a million names).
 
 ## JSON
 
-`--json` prints one document, `--jsonl` one object a line. Each object has a `type`; the last line is of type `summary` (or the single object of `info`, `version` …),
-or `error`. A list as document is an object with the type of the command, the objects in an array and the summary in `summary`; when it ends early, `error` takes the place of `summary`.
-Every last object has the exit code as `code`. Sizes are bytes, times RFC 3339 in UTC. Fields keep their names; new ones may be added. Paths that are not UTF-8
-have their bytes beside them in base64 (`path_b64`). `--progress json` writes objects of type `progress` to standard error.
+- `--json` prints one document. `--jsonl` prints one object per line.
+- Each object has a `type`. The last line is of type `summary` (or the only object of `info`, `version` …) or `error`.
+- The document of a list has the command as `type`, the objects in an array and the summary in `summary`. If the command fails
+  after the list has started, `error` replaces `summary`.
+- Each last object contains the exit code as `code`.
+- Sizes are in bytes. Times are RFC 3339 in UTC.
+- Paths that are not UTF-8 have their bytes in base64 in an additional field (`path_b64`).
+- `--progress json` prints objects of type `progress` to standard error.
+- Field names are stable. New fields may be added.
 
 ";
 
 #[test]
-fn the_page_is_up_to_date() {
+fn cli_page_is_up_to_date() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let page = page(root);
     let path = root.join("docs/cli.md");
@@ -74,11 +100,11 @@ fn the_page_is_up_to_date() {
     let written = std::fs::read_to_string(&path).unwrap_or_default();
     if let Some((number, (is, should))) = written.lines().zip(page.lines()).enumerate().find(|(_, (is, should))| is != should) {
         panic!(
-            "docs/cli.md, line {}:\n  is     {is}\n  should {should}\nNRA_BLESS=1 cargo test --test cli_docs writes it anew",
+            "docs/cli.md, line {}:\n  is     {is}\n  should {should}\nrun NRA_BLESS=1 cargo test --test cli_docs to update it",
             number + 1
         );
     }
-    assert_eq!(written, page, "docs/cli.md ends too early or too late; NRA_BLESS=1 cargo test --test cli_docs writes it anew");
+    assert_eq!(written, page, "docs/cli.md has a different length; run NRA_BLESS=1 cargo test --test cli_docs to update it");
 }
 
 fn page(root: &Path) -> String {
@@ -91,7 +117,7 @@ fn page(root: &Path) -> String {
         let name = command.get_name();
         writeln!(page, "| [`{name}`](#nra-{name}) | {} |", about(command)).unwrap();
     }
-    page.push_str("\n## General options\n\nThey stand before or behind the command.\n\n");
+    page.push_str("\n## General options\n\nThese options are accepted before and after the command.\n\n");
     options(&mut page, definition.get_arguments().filter(|argument| argument.is_global_set()));
     for command in commands {
         section(&mut page, command, "nra");
@@ -144,7 +170,8 @@ fn options<'a>(page: &mut String, arguments: impl Iterator<Item = &'a Arg>) {
         let shown = if forms.is_empty() { value } else { forms.join("`, `") };
         let help = argument.get_long_help().or(argument.get_help()).map(ToString::to_string).unwrap_or_default();
         // The first paragraph is the short help, which has no full stop.
-        let help = help.split("\n\n").map(str::trim).collect::<Vec<_>>().join(". ");
+        let help = help.split("\n\n").map(|paragraph| paragraph.trim().trim_end_matches('.'));
+        let help = help.collect::<Vec<_>>().join(". ");
         rows.push(format!("| `{shown}` | {} |", help.replace('\n', " ").replace('|', "\\|").replace('*', "\\*")));
     }
     if !rows.is_empty() {
@@ -158,7 +185,7 @@ fn about(command: &Command) -> String {
 
 /// Lists the types of objects, from the schemas.
 fn schemas(page: &mut String, root: &Path) {
-    page.push_str("| type | what | fields (those in brackets may be missing) |\n| --- | --- | --- |\n");
+    page.push_str("| type | description | fields (optional ones in brackets) |\n| --- | --- | --- |\n");
     let mut files: Vec<_> = std::fs::read_dir(root.join("docs/schema")).unwrap().map(|file| file.unwrap().path()).collect();
     files.sort();
     for file in files {

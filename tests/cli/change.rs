@@ -297,7 +297,7 @@ fn what_is_of_another_kind_is_not_replaced_unasked() {
     let said = room.run(&["add", "rich.nra", "tree", "-f", "--json"]);
     let summary: Value = serde_json::from_str(&said.out).unwrap();
     schema::check(&summary);
-    let counts = ["code", "added", "replaced", "removed", "left_out"].map(|name| summary[name].as_u64().unwrap());
+    let counts = ["code", "added", "replaced", "removed", "skipped"].map(|name| summary[name].as_u64().unwrap());
     assert_eq!(counts, [0, 1, 3, below, 0]);
     assert_eq!(room.out(&["cat", "rich.nra", "docs", "image.bin/new"]), "a file now\na directory now\n");
 }
@@ -455,7 +455,7 @@ fn compacting_drops_what_is_not_kept() {
     let said = room.run(&["compact", "rich.nra", "--keep", "2", "-o", "two.nra", "--json"]);
     let summary: Value = serde_json::from_str(&said.out).unwrap();
     schema::check(&summary);
-    assert_eq!((&summary["commits"], &summary["dropped_commits"], &summary["written"]), (&2.into(), &1.into(), &true.into()));
+    assert_eq!((&summary["commits"], &summary["removed_commits"], &summary["written"]), (&2.into(), &1.into(), &true.into()));
     assert_eq!(room.out(&["cat", "two.nra@1", "noise"]), noise);
     assert_eq!(room.run(&["diff", "two.nra", "rich.nra"]).code, Some(0));
     let said = room.run(&["compact", "rich.nra", "-o", "two.nra"]);

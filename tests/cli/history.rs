@@ -57,7 +57,7 @@ fn differences_are_told_with_their_code() {
     let all: serde_json::Value = serde_json::from_str(&room.run(&["diff", "rich.nra", "there", "--json"]).out).unwrap();
     assert_eq!((&all["differences"][0]["change"], &all["summary"]["identical"]), (&"added".into(), &false.into()));
     let identical: serde_json::Value = serde_json::from_str(&room.out(&["diff", "rich.nra", "rich.nra", "--json"])).unwrap();
-    assert_eq!((&identical["summary"]["identical"], &identical["summary"]["same"]), (&true.into(), &13.into()));
+    assert_eq!((&identical["summary"]["identical"], &identical["summary"]["unchanged"]), (&true.into(), &13.into()));
     room.fails(
         &["diff", "rich.nra"],
         2,

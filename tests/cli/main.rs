@@ -1,4 +1,4 @@
-//! The program as its users meet it: output, messages, exit codes, JSON.
+//! Tests of the program from the outside: output, messages, exit codes, JSON.
 #![allow(clippy::unwrap_used, reason = "a test that can't go on may panic")]
 
 mod change;
@@ -18,7 +18,7 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
-/// What the program said.
+/// Exit code and output of the program.
 struct Said {
     code: Option<i32>,
     out: String,
@@ -52,11 +52,16 @@ impl Room {
         Self { directory }
     }
 
+    /// Runs the program. JSON in its output is checked against the schemas.
     fn run(&self, arguments: &[&str]) -> Said {
-        said(nra().args(arguments).current_dir(self.directory.path()).output().unwrap())
+        let said = said(nra().args(arguments).current_dir(self.directory.path()).output().unwrap());
+        if arguments.iter().any(|argument| ["--json", "--jsonl"].contains(argument)) {
+            schema::check_output(&said.out);
+        }
+        said
     }
 
-    /// Runs and returns standard output of a run that went well.
+    /// Runs the program successfully and returns its standard output.
     fn out(&self, arguments: &[&str]) -> String {
         let said = self.run(arguments);
         assert_eq!((said.code, said.err.as_str()), (Some(0), ""), "{arguments:?}");

@@ -57,7 +57,7 @@ fn damage_is_told_and_repaired() {
     assert_eq!(told.code, Some(3));
     assert!(told.out.starts_with("damaged: ") && told.err.ends_with("all of it can be restored\n"), "{}{}", told.out, told.err);
     let summary = room.json(&["repair", "rich.nra", "-o", "out.nra", "--json"], 0);
-    assert_eq!((&summary["written"], &summary["whole"], &summary["restorable"]), (&true.into(), &false.into(), &true.into()));
+    assert_eq!((&summary["written"], &summary["undamaged"], &summary["restorable"]), (&true.into(), &false.into(), &true.into()));
     assert!(fs::read(room.file("out.nra")).unwrap() == whole);
     assert_eq!(room.run(&["repair", "rich.nra", "-o", "out.nra"]).code, Some(1), "it exists");
     let said = room.run(&["repair", "rich.nra"]);

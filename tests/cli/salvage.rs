@@ -37,8 +37,8 @@ fn a_damaged_archive_becomes_a_whole_one() {
     let said = room.run(&["salvage", "broken.nra", "-o", "new.nra", "-f", "--jsonl"]);
     let summary: serde_json::Value = serde_json::from_str(said.out.lines().last().unwrap()).unwrap();
     schema::check(&summary);
-    assert_eq!((&summary["entries"], &summary["lost"], &summary["recovered"]), (&13.into(), &0.into(), &true.into()));
-    assert_eq!(summary["unreadable"], 0);
+    assert_eq!((&summary["entries"], &summary["lost_entries"], &summary["index_rebuilt"]), (&13.into(), &0.into(), &true.into()));
+    assert_eq!(summary["unreadable_index_parts"], 0);
 }
 
 #[test]

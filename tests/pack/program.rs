@@ -224,7 +224,7 @@ fn what_is_left_out_shows_in_the_exit_code() {
     assert_eq!(output.status.code(), Some(3), "{output:?}");
     assert!(text(&output.stderr).contains("in/sock"));
     let summary: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!((&summary["code"], &summary["left_out"], &summary["files"]), (&3.into(), &1.into(), &3.into()));
+    assert_eq!((&summary["code"], &summary["skipped"], &summary["files"]), (&3.into(), &1.into(), &3.into()));
     assert_eq!(summary["archive"], "in.nra");
     let missing = run(&place, &["no such", "-o", "z.nra"]);
     assert_eq!(missing.status.code(), Some(1));

@@ -2,12 +2,13 @@
 
 use std::ffi::OsString;
 use std::num::NonZero;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::thread::available_parallelism;
 
-use clap::{ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueEnum, value_parser};
+use clap::{ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueEnum};
 
-use crate::keys::KeyArgs;
+use crate::key_args::KeyArgs;
 use nra_convert::pack::OwnerPolicy;
 use nra_format::archive::{Format, OpenOptions};
 use nra_format::names::NameEncoding;
@@ -106,7 +107,7 @@ impl GlobalArgs {
 #[derive(Debug, Clone, Default, Args)]
 pub struct ResourceArgs {
     /// Use N threads, at most 1024; 0 means one per core
-    #[arg(short = 'j', long, value_name = "N", default_value_t = 0, hide_default_value = true, hide_short_help = true, value_parser = value_parser!(u16).range(..=1024))]
+    #[arg(short = 'j', long, value_name = "N", default_value_t = 0, hide_default_value = true, hide_short_help = true, value_parser = parse_threads)]
     pub(crate) threads: u16,
     /// Limit memory use to SIZE, at least 32M (64M, 1.5G)
     #[arg(long, value_name = "SIZE", value_parser = parse_memory, hide_short_help = true)]
@@ -131,6 +132,27 @@ impl ResourceArgs {
             options.stream_limit = options.stream_limit.max(memory);
         }
     }
+}
+
+/// Highest number of threads.
+const MAX_THREADS: u16 = 1024;
+
+fn parse_threads(text: &str) -> Result<u16, String> {
+    parse_number(text, 0..=MAX_THREADS.into()).map(|number| u16::try_from(number).expect("at most MAX_THREADS"))
+}
+
+/// Parses a percentage from 1 to 100.
+///
+/// # Errors
+///
+/// If it is not a number in this range.
+pub fn parse_percent(text: &str) -> Result<u8, String> {
+    parse_number(text, 1..=100).map(|number| u8::try_from(number).expect("at most 100"))
+}
+
+fn parse_number(text: &str, range: RangeInclusive<u64>) -> Result<u64, String> {
+    let number = text.parse::<u64>().map_err(|_| "not a whole number".to_owned())?;
+    if range.contains(&number) { Ok(number) } else { Err(format!("must be between {} and {}", range.start(), range.end())) }
 }
 
 /// Lowest memory limit, bytes: a run of 8 MiB for each of two workers, plus read-ahead.

@@ -6,14 +6,14 @@
 use std::fs::File;
 use std::io::{self, IsTerminal, Read};
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
-use clap::Args;
 use zeroize::Zeroizing;
 
+use crate::archive_errors::{KEY_HINT, explain};
 use crate::console::typed;
-use crate::reading::explain;
+use crate::key_args::{KeyArgs, NewKeyArgs};
 use crate::report::{CommandResult, Failure};
 use crate::signals::{self, CleanStop};
 use nra_format::Error;
@@ -27,68 +27,10 @@ use nra_format::source::{FileSource, ReadAt};
 const MAX_FILE: u64 = 64 << 10;
 /// How often the user may try a password.
 const TRIES: usize = 3;
-/// Hint when the key is missing and there is no terminal.
-const HINT: &str = "use --password-file, --key-file, NRA_PASSWORD or NRA_ENCRYPTION_KEY";
-/// As [`HINT`], for a new password or key.
+/// As [`KEY_HINT`], for a new password or key.
 const NEW_HINT: &str = "use --new-password-file or --new-key-file";
 
-/// Options that give the password or key of an encrypted archive.
-#[derive(Debug, Clone, Default, Args)]
-pub struct KeyArgs {
-    /// Prompt for the password
-    #[arg(short = 'p', group = "key", help_heading = "Encryption", hide_short_help = true)]
-    ask: bool,
-    /// Use TEXT as password; visible to other users while nra runs
-    #[arg(long, value_name = "TEXT", group = "key", value_parser = parse_password, help_heading = "Encryption", hide_short_help = true)]
-    password: Option<Secret>,
-    /// Read the password from FILE, without the final newline
-    #[arg(long, value_name = "FILE", group = "key", help_heading = "Encryption", hide_short_help = true)]
-    password_file: Option<PathBuf>,
-    /// Read a key from FILE: 32 bytes or 64 hexadecimal digits
-    ///
-    /// Without any of these options, nra uses the variable NRA_ENCRYPTION_KEY (64 hexadecimal digits), then NRA_PASSWORD.
-    #[arg(long, value_name = "FILE", group = "key", help_heading = "Encryption", hide_short_help = true)]
-    key_file: Option<PathBuf>,
-    /// Never prompt.
-    #[arg(skip)]
-    silent: bool,
-}
-
-/// Options that give a new password or key.
-#[derive(Debug, Clone, Default, Args)]
-pub struct NewKeyArgs {
-    /// Use TEXT as new password; visible to other users while nra runs
-    #[arg(long, value_name = "TEXT", group = "new_key", value_parser = parse_password)]
-    new_password: Option<Secret>,
-    /// Read the new password from FILE, without the final newline
-    #[arg(long, value_name = "FILE", group = "new_key")]
-    new_password_file: Option<PathBuf>,
-    /// Read the new key from FILE: 32 bytes or 64 hexadecimal digits
-    #[arg(long, value_name = "FILE", group = "new_key")]
-    new_key_file: Option<PathBuf>,
-}
-
-fn parse_password(text: &str) -> Result<Secret, String> {
-    if text.is_empty() { Err("the password is empty".into()) } else { Ok(Secret::password(text)) }
-}
-
 impl KeyArgs {
-    /// Returns whether one of these options is given.
-    pub fn is_given(&self) -> bool {
-        self.ask || self.password.is_some() || self.password_file.is_some() || self.key_file.is_some()
-    }
-
-    /// Returns whether the user asked for a prompt.
-    pub fn asks(&self) -> bool {
-        self.ask
-    }
-
-    /// Returns the same options without prompts.
-    #[must_use]
-    pub fn silent(&self) -> Self {
-        Self { silent: true, ..self.clone() }
-    }
-
     /// Returns the password or key from the options, without a prompt.
     fn by_options(&self) -> CommandResult<Option<Secret>> {
         by_options(self.password.as_ref(), self.password_file.as_deref(), self.key_file.as_deref())
@@ -195,7 +137,7 @@ impl NewKeyArgs {
         let files = (self.new_password_file.as_deref(), self.new_key_file.as_deref());
         match by_options(self.new_password.as_ref(), files.0, files.1)? {
             Some(secret) => Ok(secret),
-            None => ask_twice("New password: ").map_err(|failure| if can_ask() { failure } else { nobody(NEW_HINT) }),
+            None => ask_twice("New password: ").map_err(|failure| if can_ask() { failure } else { no_terminal(NEW_HINT) }),
         }
     }
 }
@@ -271,13 +213,13 @@ fn can_ask() -> bool {
     (io::stderr().is_terminal() || io::stdin().is_terminal()) && File::open("/dev/tty").is_ok()
 }
 
-fn nobody(hint: &str) -> Failure {
+fn no_terminal(hint: &str) -> Failure {
     Failure::key("cannot prompt for the password: no terminal").hint(hint)
 }
 
 fn ask(question: &str) -> CommandResult<Secret> {
     if !can_ask() {
-        return Err(nobody(HINT));
+        return Err(no_terminal(KEY_HINT));
     }
     let terminal = File::open("/dev/tty").and_then(|terminal| {
         let modes = rustix::termios::tcgetattr(&terminal)?;
@@ -310,22 +252,5 @@ fn ask_twice(question: &str) -> CommandResult<Secret> {
     match (&first, &second) {
         (Secret::Password(a), Secret::Password(b)) if a == b => Ok(first),
         _ => Err(Failure::key("the passwords do not match")),
-    }
-}
-
-/// Returns whether the file at `path` is an encrypted NRA 5 archive.
-pub fn is_encrypted(path: &Path) -> bool {
-    FileSource::open(path).is_ok_and(|source| matches!(NraReader::keys(Arc::new(source)), Ok(Some(_))))
-}
-
-/// Returns a hint for a missing or wrong key.
-pub fn hint(error: &Error, archive: &str) -> Option<String> {
-    match error {
-        Error::KeyNeeded | Error::EntryLocked { wrong: false, .. } => {
-            Some(format!("use -p to enter the password, or {}", HINT.trim_start_matches("use ")))
-        }
-        // Other containers have no list of keys.
-        Error::WrongKey if is_encrypted(Path::new(archive)) => Some(format!("use nra key list {archive} to list its keys")),
-        _ => None,
     }
 }

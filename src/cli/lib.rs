@@ -2,28 +2,34 @@
 //!
 //! A command parses arguments, calls the library once and prints the result. The library crates never print.
 
+pub mod archive_errors;
 pub mod args;
-pub mod awaited;
-pub mod changing;
-pub mod code;
+pub mod attributes;
+pub mod change;
+pub mod command_line;
 pub mod commands;
 pub mod console;
-pub mod earlier;
+pub mod description;
+pub mod dry_run;
+pub mod exit_code;
 pub mod help;
 pub mod inputs;
-pub mod inside;
+pub mod interruptible;
+pub mod key_args;
 pub mod keys;
-pub mod line;
+pub mod legacy_args;
 pub mod listing;
-pub mod opening;
-pub mod packing;
+pub mod open_archive;
+pub mod output;
+pub mod pack_args;
 pub mod progress;
-pub mod reading;
-pub mod refusal;
 pub mod report;
 pub mod signals;
+pub mod suggestions;
 pub mod tree;
 pub mod ui;
+pub mod usage_errors;
+pub mod watched_file;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -32,10 +38,12 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser};
 
 use crate::args::GlobalArgs;
-use crate::code::Code;
 use crate::commands::Command;
+use crate::exit_code::Code;
+use crate::open_archive;
 use crate::report::Failure;
 use crate::ui::Ui;
+
 /// Create, read and change archives of large sets of files
 #[derive(Debug, Parser)]
 #[command(
@@ -64,7 +72,7 @@ pub fn definition() -> clap::Command {
 pub fn main() -> ExitCode {
     report::install_panic_hook();
     signals::install();
-    let run = std::panic::AssertUnwindSafe(|| run(earlier::translate(std::env::args_os().collect())));
+    let run = std::panic::AssertUnwindSafe(|| run(legacy_args::translate(std::env::args_os().collect())));
     // The hook has reported the panic.
     let code = std::panic::catch_unwind(run).unwrap_or(Code::Failed);
     ExitCode::from(code.number())
@@ -76,7 +84,7 @@ fn run(mut arguments: Vec<OsString>) -> Code {
     }
     // Help ignores output options such as --json.
     if arguments.get(1).is_some_and(|verb| verb == "help") {
-        arguments.retain(|argument| !line::is_option(argument));
+        arguments.retain(|argument| !command_line::is_option(argument));
     }
     let contains = |word: &str| arguments.iter().skip(1).any(|argument| argument == word);
     let definition = if contains("--help") || contains("help") { definition() } else { help::short(definition()) };
@@ -88,7 +96,7 @@ fn run(mut arguments: Vec<OsString>) -> Code {
         Ok(ui) => ui,
         Err(failure) => return report_failure(failure, &cli.global),
     };
-    let result = cli.command.run(&mut ui);
+    let result = cli.command.run(definition, &mut ui);
     ui.end(result)
 }
 
@@ -100,8 +108,10 @@ fn opens_browser(arguments: &[OsString]) -> bool {
         let is_wanted = match arguments {
             [_] => !commands::browse::archives_in(std::path::Path::new(".")).is_empty(),
             [_, word, rest @ ..] => {
-                let found = reading::locate(std::path::Path::new(word), None).is_ok_and(|(path, _)| path.exists());
-                found && definition().find_subcommand(word).is_none() && rest.first().is_none_or(|next| line::is_option(next))
+                let found = open_archive::locate(std::path::Path::new(word), None).is_ok_and(|(path, _)| path.exists());
+                found
+                    && definition().find_subcommand(word).is_none()
+                    && rest.first().is_none_or(|next| command_line::is_option(next))
             }
             _ => false,
         };
@@ -133,7 +143,7 @@ fn handle_clap_error(error: &clap::Error, arguments: &[OsString]) -> Code {
     }
     let is_given = |option: &str| arguments.iter().take_while(|argument| *argument != "--").any(|argument| argument == option);
     let global = GlobalArgs { json: is_given("--json"), jsonl: is_given("--jsonl"), ..GlobalArgs::default() };
-    report_failure(refusal::explain(error, arguments), &global)
+    report_failure(usage_errors::explain(error, &definition(), arguments), &global)
 }
 
 /// Reports a failure that happened before there was a [`Ui`].

@@ -5,8 +5,9 @@ use std::io;
 
 use serde::Serialize;
 
-use crate::inside::InsideRecord;
-use crate::reading::{self, Opened};
+use crate::archive_errors;
+use crate::description::DescriptionRecord;
+use crate::open_archive::Opened;
 use crate::report::{CommandResult, Failure};
 use crate::ui::Ui;
 use nra_format::digest::Digest;
@@ -75,7 +76,7 @@ pub struct EntryRecord<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     digest: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    inside: Option<InsideRecord>,
+    inside: Option<DescriptionRecord>,
 }
 
 impl<'a> EntryRecord<'a> {
@@ -109,7 +110,7 @@ impl<'a> EntryRecord<'a> {
                 .collect(),
             tags: given(entry).map(|(name, value)| (lossy(name), lossy(value))).collect(),
             digest: facts.digest.map(|digest| digest.to_string()),
-            inside: facts.inside.map(InsideRecord::from),
+            inside: facts.inside.map(DescriptionRecord::from),
         }
     }
 }
@@ -136,7 +137,7 @@ fn lossy(bytes: &[u8]) -> String {
 pub fn digests(entries: &[Entry], opened: &Opened, ui: &Ui) -> CommandResult<Vec<Option<Digest>>> {
     in_order_of_storage(entries, |entry| {
         let digest = opened.archive.digest(entry);
-        Ok(reading::intact_content(digest, entry.path.as_bytes(), &opened.name, ui.console())?.flatten())
+        Ok(archive_errors::intact_content(digest, entry.path.as_bytes(), &opened.name, ui.console())?.flatten())
     })
 }
 
@@ -162,7 +163,7 @@ pub fn facts(entry: &Entry, columns: Columns, opened: &Opened, ui: &Ui) -> Comma
     let path = entry.path.as_bytes();
     if columns.long && entry.kind == Kind::File {
         facts.stored_bytes =
-            reading::intact_content(opened.archive.stored_bytes(entry), path, &opened.name, ui.console())?.flatten();
+            archive_errors::intact_content(opened.archive.stored_bytes(entry), path, &opened.name, ui.console())?.flatten();
     }
     if columns.long || ui.is_json() {
         facts.inside = opened.archive.describe(Some(entry)).or_else(|error| match error {

@@ -6,7 +6,7 @@ use std::io;
 
 use serde::Serialize;
 
-use crate::code::Code;
+use crate::exit_code::Code;
 
 use nra_format::error::{Resource, Subject, reason};
 

@@ -9,7 +9,7 @@ use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1, SIGXFSZ};
 use signal_hook::low_level::unregister;
 use signal_hook::{SigId, flag};
 
-use crate::code::Code;
+use crate::exit_code::Code;
 
 /// An interrupt ends the process at once.
 static AT_ONCE: AtomicBool = AtomicBool::new(true);

@@ -10,8 +10,8 @@ use anstream::ColorChoice;
 use serde::Serialize;
 
 use crate::args::{ColorWhen, GlobalArgs, ProgressWhen};
-use crate::code::Code;
 use crate::console::{Console, ConsoleOptions, WarningRecord};
+use crate::exit_code::Code;
 use crate::progress::{Progress, ProgressStyleChoice};
 use crate::report::{CommandResult, Failure, Outcome};
 use nra_format::Error;

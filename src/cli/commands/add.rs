@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use crate::changing::{self, Made, newest};
-use crate::commands::pack::{self, Visit};
+use crate::change::{self, Made, newest};
+use crate::dry_run::{self, Visit};
 use crate::inputs::InputArgs;
-use crate::keys::KeyArgs;
-use crate::packing::PackingArgs;
+use crate::key_args::KeyArgs;
+use crate::pack_args::PackingArgs;
 use crate::report::{CommandResult, Failure, Outcome};
 use crate::ui::{self, Ui};
 use nra_convert::pack::{AddPolicy, add, plan};
@@ -88,9 +88,9 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let policy = AddPolicy { update: args.update, overwrite: args.overwrite };
     if args.dry_run {
         let mut look = |progress: &dyn Monitor, visit: Visit<'_>| plan(&inputs, &path, &options, policy, progress, visit);
-        return pack::list("add", &path, &mut look, ui);
+        return dry_run::list("add", &path, &mut look, ui);
     }
-    let before = changing::Before::at(&path).map_err(|error| changing::explain(error, &name))?;
+    let before = change::Before::at(&path).map_err(|error| change::explain(error, &name))?;
     let progress = ui.progress("adding");
     let result = add(&inputs, &path, &options, policy, &progress);
     progress.finish();

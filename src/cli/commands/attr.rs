@@ -1,20 +1,21 @@
 //! `nra attr`
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 
 use serde::Serialize;
 
+use crate::archive_errors;
 use crate::args::ResourceArgs;
-use crate::changing::{self, ChangeArgs};
-use crate::commands::info::AttributeRecord;
+use crate::attributes::{self, AttributeRecord, Of};
+use crate::change::{self, ChangeArgs};
 use crate::listing::{Columns, Facts};
-use crate::reading;
+use crate::open_archive;
 use crate::report::{CommandResult, Failure, Outcome};
 use crate::ui::Ui;
 use nra_convert::change::{Edit, Edited, describe_archive, describe_entries};
 use nra_convert::select::Selection;
-use nra_format::entry::{Attribute, EMBEDDING, Entry, MEDIA_TYPE, Namespace};
+use nra_format::entry::{Attribute, Entry};
 use nra_format::path::Quoted;
 use nra_format::progress::Warning;
 use nra_format::top::Top;
@@ -81,87 +82,19 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     match args.action {
         Action::Get => get(args, ui),
         Action::Set => {
-            let edits = args.names.iter().map(|text| parse(text, of).map(Edit::Set)).collect::<CommandResult<Vec<Edit>>>()?;
+            let edits =
+                args.names.iter().map(|text| attributes::parse(text, of).map(Edit::Set)).collect::<CommandResult<Vec<Edit>>>()?;
             edit(args, &edits, ui)
         }
         Action::Rm => {
-            let edits = args.names.iter().map(|text| named(text.as_bytes(), b"", of).map(|own| Edit::Remove(own.name)));
+            let edits = args.names.iter().map(|text| attributes::new(text.as_bytes(), b"", of).map(|own| Edit::Remove(own.name)));
             edit(args, &edits.collect::<CommandResult<Vec<Edit>>>()?, ui)
         }
     }
 }
 
-/// The owner of attributes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Of {
-    /// The archive.
-    Archive,
-    /// Entries.
-    Entries,
-}
-
-/// Parses `NAME=VALUE` or `NAME`.
-///
-/// # Errors
-///
-/// If such an attribute cannot be set.
-pub fn parse(text: &OsStr, of: Of) -> CommandResult<Attribute> {
-    let bytes = text.as_bytes();
-    let (name, value) = match bytes.iter().position(|&byte| byte == b'=') {
-        Some(sign) => (&bytes[..sign], &bytes[sign + 1..]),
-        None => (bytes, &b""[..]),
-    };
-    let attribute = named(name, value, of)?;
-    if name.starts_with(EMBEDDING) {
-        match of {
-            Of::Archive => check_space(value)?,
-            Of::Entries => {
-                let failure = Failure::usage("cannot set embedding vectors of entries on the command line");
-                return Err(failure.hint("use the library to write vectors; omit --entry to describe the embedding space"));
-            }
-        }
-    }
-    Ok(attribute)
-}
-
-fn named(name: &[u8], value: &[u8], of: Of) -> CommandResult<Attribute> {
-    if name.is_empty() || name == EMBEDDING {
-        return Err(Failure::usage("missing attribute name").hint("use NAME=VALUE, or NAME for a tag"));
-    }
-    if name == MEDIA_TYPE && of == Of::Archive {
-        return Err(Failure::usage("media-type is an attribute of entries").hint("use --entry PATTERN to select entries"));
-    }
-    let namespace = if name == MEDIA_TYPE || name.starts_with(EMBEDDING) { Namespace::Nra } else { Namespace::User };
-    Ok(Attribute { namespace, name: name.into(), value: value.into() })
-}
-
-/// Validates the description of an embedding space. Spec: nra.md, section 12.
-fn check_space(value: &[u8]) -> CommandResult<()> {
-    let wrong = |detail: &str| {
-        let failure = Failure::usage(format!("invalid embedding space: {detail}"));
-        failure.hint("use embedding:ID='model=NAME;dimension=512;metric=cosine;dtype=f32' (metric and dtype are optional)")
-    };
-    let text = std::str::from_utf8(value).map_err(|_| wrong("not valid UTF-8"))?;
-    let mut rest = ["model", "dimension", "metric", "dtype"].into_iter();
-    let mut seen = 0;
-    for field in text.split(';') {
-        let Some((key, value)) = field.split_once('=').filter(|(_, value)| !value.is_empty()) else {
-            return Err(wrong("expected KEY=VALUE parts"));
-        };
-        if !rest.any(|known| known == key) {
-            return Err(wrong("expected model, dimension, metric and dtype, in this order"));
-        }
-        let is_number = || value.bytes().all(|byte| byte.is_ascii_digit()) && value.parse().is_ok_and(|number: u32| number > 0);
-        if key == "dimension" && !is_number() {
-            return Err(wrong("dimension must be a positive number"));
-        }
-        seen += u32::from(key == "model" || key == "dimension");
-    }
-    if seen == 2 { Ok(()) } else { Err(wrong("model and dimension are required")) }
-}
-
 fn get(args: &Args, ui: &mut Ui) -> CommandResult {
-    let opened = reading::open_at(&args.change.archive, None, &args.change.keys, &ResourceArgs::default(), ui)?;
+    let opened = open_archive::open_at(&args.change.archive, None, &args.change.keys, &ResourceArgs::default(), ui)?;
     let mut missing: Vec<&OsString> = args.names.iter().collect();
     let mut is_wanted = |attribute: &Attribute, of| {
         let is_own = |name: &OsString| name.as_bytes() == &*attribute.name;
@@ -177,20 +110,20 @@ fn get(args: &Args, ui: &mut Ui) -> CommandResult {
         let found: Vec<&Attribute> = attributes.filter(|attribute| is_wanted(attribute, Of::Archive)).collect();
         summary.attributes = found.len() as u64;
         print(None, &found, args, ui)?;
-        reading::remark(&opened, ui);
+        open_archive::remark(&opened, ui);
     } else {
         subject = "matching entries have";
         let selection = Selection::new(args.entry.iter().map(|pattern| pattern.as_bytes()))?;
         let mut matched = false;
-        for entry in selection.entries(&*opened.archive).map_err(|error| reading::explain(error, &opened.name))? {
-            let Some(entry) = reading::intact(entry, ui.console())? else { continue };
+        for entry in selection.entries(&*opened.archive).map_err(|error| archive_errors::explain(error, &opened.name))? {
+            let Some(entry) = archive_errors::intact(entry, ui.console())? else { continue };
             matched = true;
             let found: Vec<&Attribute> =
                 entry.metadata.attributes.iter().filter(|attribute| is_wanted(attribute, Of::Entries)).collect();
             summary.attributes += found.len() as u64;
             print(Some(&entry), &found, args, ui)?;
         }
-        reading::conclude(&opened, &selection, matched, ui)?;
+        open_archive::conclude(&opened, &selection, matched, ui)?;
     }
     ui.flush()?;
     if let Some(failure) = none_of(&missing, args.names.len(), &format!("{}: {subject}", opened.name), ui) {
@@ -275,7 +208,7 @@ fn edit(args: &Args, edits: &[Edit], ui: &mut Ui) -> CommandResult {
     drop(progress);
     let unmatched = selection.unmatched();
     if edited.meant == 0 {
-        return Err(changing::nothing_matches(&unmatched, &change.name));
+        return Err(change::nothing_matches(&unmatched, &change.name));
     }
     for pattern in unmatched {
         ui.console().warn(Warning::degraded(pattern, "no entry matches"));

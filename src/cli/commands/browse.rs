@@ -8,9 +8,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::archive_errors;
 use crate::args::{ArchiveArg, ContainerArgs, ResourceArgs};
-use crate::keys::KeyArgs;
-use crate::reading;
+use crate::key_args::KeyArgs;
+use crate::open_archive;
 use crate::report::{CommandResult, Failure, Outcome};
 use crate::signals::{self, Attended, CleanStop};
 use crate::ui::Ui;
@@ -154,7 +155,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         _ if directory.is_some() => (None, None),
         None => (None, None),
         Some(path) if path.as_os_str() == "-" => {
-            let opened = reading::open(&argument(path, args), &resources, ui)?;
+            let opened = open_archive::open(&argument(path, args), &resources, ui)?;
             (
                 Some(Opened {
                     archive: Arc::from(opened.archive),
@@ -167,12 +168,12 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
             )
         }
         Some(path) => {
-            let (path, commit) = reading::locate(path, args.at)?;
+            let (path, commit) = open_archive::locate(path, args.at)?;
             options.key = args.keys.to_open(&Quoted::new(path.as_os_str().as_bytes()).to_string())?;
             match open(path.clone(), &OpenOptions { commit, ..options.clone() }) {
                 Ok(opened) => (Some(opened), None),
                 Err(Error::KeyNeeded) => (None, Some(path)),
-                Err(error) => return Err(reading::explain(error, &Quoted::new(path.as_os_str().as_bytes()).to_string())),
+                Err(error) => return Err(archive_errors::explain(error, &Quoted::new(path.as_os_str().as_bytes()).to_string())),
             }
         }
     };

@@ -8,10 +8,11 @@ use std::os::unix::ffi::OsStrExt;
 use base64::Engine as _;
 use serde::Serialize;
 
+use crate::archive_errors;
 use crate::args::{ArchiveArg, ListArgs, ResourceArgs};
-use crate::code::Code;
+use crate::exit_code::Code;
 use crate::inputs;
-use crate::reading::{self, Opened};
+use crate::open_archive::{self, Opened};
 use crate::report::{CommandResult, Failure, Outcome};
 use crate::ui::Ui;
 use nra_format::Error;
@@ -113,7 +114,7 @@ struct Summary {
 ///
 /// If no path is a file, or content is damaged.
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
-    let opened = reading::open(&args.archive, &args.resources, ui)?;
+    let opened = open_archive::open(&args.archive, &args.resources, ui)?;
     ui.list("cat", "contents");
     let mut summary = Summary::default();
     // The worst failure so far, or the last of several equal ones.
@@ -140,7 +141,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         }
     }
     ui.flush()?;
-    reading::remark(&opened, ui);
+    open_archive::remark(&opened, ui);
     match worst {
         // Some entries were printed, so a missing one is a warning.
         Some(gap) if summary.entries > 0 => ui.console().warn(gap.warning()),
@@ -198,8 +199,8 @@ fn find_file(path: &[u8], opened: &Opened) -> Result<Entry, Gap> {
             let failure = Failure::failed(format!("{name}: {shown}: {why}"));
             Err(Gap::new(path, why, failure))
         }
-        Ok(None) => Err(Gap::new(path, "entry not found", reading::not_found(path, opened))),
-        Err(error) => Err(Gap::new(path, error.to_string(), reading::explain(error, name))),
+        Ok(None) => Err(Gap::new(path, "entry not found", open_archive::not_found(path, opened))),
+        Err(error) => Err(Gap::new(path, error.to_string(), archive_errors::explain(error, name))),
     }
 }
 
@@ -237,7 +238,7 @@ fn print(entry: &Entry, start: u64, end: u64, opened: &Opened, ui: &mut Ui) -> R
     };
     result.map_err(|error| {
         let why = error.to_string();
-        let failure = reading::explain_entry(error, &opened.name, entry);
+        let failure = archive_errors::explain_entry(error, &opened.name, entry);
         if printed == 0 || !failure.is_about_entry() {
             return Gap::new(entry.path.as_bytes(), why, failure);
         }
@@ -255,7 +256,8 @@ fn print_json(entry: &Entry, start: u64, end: u64, opened: &Opened, ui: &mut Ui)
     }
     let mut content = vec![0; usize::try_from(length).expect("at most 64 MiB")];
     let read = opened.archive.read_at(entry, start, &mut content);
-    let read = read.map_err(|error| Gap::new(path, error.to_string(), reading::explain_entry(error, &opened.name, entry)))?;
+    let read =
+        read.map_err(|error| Gap::new(path, error.to_string(), archive_errors::explain_entry(error, &opened.name, entry)))?;
     content.truncate(read);
     let text = std::str::from_utf8(&content).ok();
     let base64 = text.is_none().then(|| base64::engine::general_purpose::STANDARD.encode(&content));

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use crate::args::ResourceArgs;
-use crate::changing::{check_different_file, explain, newest};
-use crate::keys::KeyArgs;
+use crate::change::{check_different_file, explain, newest};
+use crate::key_args::KeyArgs;
 use crate::report::{CommandResult, Failure, Outcome};
 use crate::ui::Ui;
 use nra_convert::compact::{Compaction, Target, compact, plan};

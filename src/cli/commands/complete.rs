@@ -12,8 +12,8 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use clap::{Arg, Command, Parser, ValueEnum, ValueHint};
 
 use crate::args::{ArchiveArg, ResourceArgs};
-use crate::line::{Line, is_option, value_name};
-use crate::reading;
+use crate::command_line::{CommandLine, is_option, value_name};
+use crate::open_archive;
 use crate::report::{CommandResult, Outcome};
 use crate::ui::Ui;
 use nra_format::entry::Kind;
@@ -56,7 +56,7 @@ enum Candidates {
 /// # Errors
 ///
 /// If standard output cannot be written.
-pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
+pub fn run(args: &Args, definition: &Command, ui: &mut Ui) -> CommandResult {
     let (mut words, replaced) = match (args.shell, &args.words[..]) {
         (CompletionShell::Bash, [line]) => words::split(line.as_bytes()),
         (_, words) => (words.iter().map(|word| word.as_bytes().to_vec()).collect(), 0),
@@ -64,9 +64,9 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let current = words.pop().unwrap_or_default();
     let home = std::env::var_os("HOME").unwrap_or_default();
     let words: Vec<OsString> = words.into_iter().map(|word| OsString::from_vec(words::expand_home(word, &home))).collect();
-    let mut definition = crate::definition();
+    let mut definition = definition.clone();
     definition.build();
-    let offer = offer(&Line::read(&definition, &words), OsStr::from_bytes(&current));
+    let offer = offer(&CommandLine::parse(&definition, &words), OsStr::from_bytes(&current));
     let (kind, candidates) = match offer {
         Candidates::Words(words) => ("words", words),
         Candidates::Paths(paths) => ("paths", paths.into_iter().map(|path| (path, String::new())).collect()),
@@ -82,14 +82,14 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     Ok(Outcome::Done)
 }
 
-fn offer(line: &Line<'_>, current: &OsStr) -> Candidates {
+fn offer(line: &CommandLine<'_>, current: &OsStr) -> Candidates {
     if let Some(option) = line.pending {
         return value(option, line, current, "");
     }
-    if !line.ended && (is_option(current) || current == "-") {
+    if !line.options_ended && (is_option(current) || current == "-") {
         return option(line, current);
     }
-    if line.named.is_empty() && line.command.has_subcommands() {
+    if line.positionals.is_empty() && line.command.has_subcommands() {
         let verbs = verbs(line.command, current);
         // nra ARCHIVE opens it.
         return if verbs.is_empty() { Candidates::Files } else { Candidates::Words(verbs) };
@@ -105,7 +105,7 @@ fn verbs(command: &Command, current: &OsStr) -> Vec<(String, String)> {
 }
 
 /// Completes options or the value after `--option=`.
-fn option(line: &Line<'_>, current: &OsStr) -> Candidates {
+fn option(line: &CommandLine<'_>, current: &OsStr) -> Candidates {
     let typed = current.as_bytes();
     if let Some(at) = typed.iter().position(|&byte| byte == b'=').filter(|_| typed.starts_with(b"--")) {
         let lead = std::str::from_utf8(&typed[..=at]).unwrap_or_default();
@@ -126,7 +126,7 @@ fn option(line: &Line<'_>, current: &OsStr) -> Candidates {
 }
 
 /// Completes values of an argument; `lead` precedes them in the same word.
-fn value(argument: &Arg, line: &Line<'_>, current: &OsStr, lead: &str) -> Candidates {
+fn value(argument: &Arg, line: &CommandLine<'_>, current: &OsStr, lead: &str) -> Candidates {
     let possible = argument.get_possible_values();
     if !possible.is_empty() {
         let shown = possible.iter().filter(|value| !value.is_hide_set());
@@ -160,11 +160,11 @@ struct OpenArgs {
 }
 
 /// Returns the paths one level down that start with the typed text; `None` if there is no archive or it cannot be opened.
-fn inside(line: &Line<'_>, current: &OsStr) -> Option<Vec<String>> {
+fn inside(line: &CommandLine<'_>, current: &OsStr) -> Option<Vec<String>> {
     let archive = line.value_of("ARCHIVE")?;
     let mut words: Vec<OsString> = vec!["nra".into()];
     let known = <OpenArgs as clap::CommandFactory>::command();
-    for (option, value) in &line.given {
+    for (option, value) in &line.option_values {
         let is_known = known.get_arguments().any(|argument| argument.get_id() == option.get_id());
         if let Some(long) = option.get_long().filter(|_| is_known) {
             words.extend([format!("--{long}").into(), (*value).to_owned()]);
@@ -173,7 +173,7 @@ fn inside(line: &Line<'_>, current: &OsStr) -> Option<Vec<String>> {
     words.extend(["--".into(), archive.to_owned()]);
     let mut argument = OpenArgs::try_parse_from(words).ok()?.archive;
     argument.keys = argument.keys.silent();
-    let opened = reading::open_quietly(&argument, &ResourceArgs::default()).ok()?;
+    let opened = open_archive::open_quietly(&argument, &ResourceArgs::default()).ok()?;
     let typed = current.as_bytes();
     let directory = typed.iter().rposition(|&byte| byte == b'/').map(|slash| &typed[..slash]);
     let entries = opened.archive.children(directory).filter_map(Result::ok);
@@ -196,7 +196,7 @@ mod tests {
         definition.build();
         let mut words: Vec<OsString> = words.split(' ').map(OsString::from).collect();
         let current = words.pop().unwrap();
-        offer(&Line::read(&definition, &words), &current)
+        offer(&CommandLine::parse(&definition, &words), &current)
     }
 
     #[test]

@@ -37,10 +37,10 @@ const DYNAMIC: [(Shell, &str); 3] = [
 /// # Errors
 ///
 /// If standard output cannot be written.
-pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
+pub fn run(args: &Args, definition: &clap::Command, ui: &mut Ui) -> CommandResult {
     let script = match DYNAMIC.iter().find(|(shell, _)| *shell == args.shell) {
         Some((_, script)) => (*script).to_owned(),
-        None => static_script(args.shell),
+        None => static_script(args.shell, definition),
     };
     if !ui.is_json() {
         ui.write(script.as_bytes())?;
@@ -49,8 +49,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
 }
 
 /// Generates a script with all visible words, without paths inside archives.
-fn static_script(shell: Shell) -> String {
-    let definition = crate::definition();
+fn static_script(shell: Shell, definition: &clap::Command) -> String {
     // The generators would include hidden commands.
     let mut shown = clap::Command::new("nra").args(definition.get_arguments().cloned());
     shown = shown.subcommands(definition.get_subcommands().filter(|command| !command.is_hide_set()).cloned());

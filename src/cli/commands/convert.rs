@@ -9,16 +9,17 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use self::targets::{title, to_nra4, to_shard, to_tar, to_zip};
+use crate::archive_errors;
 use crate::args::{ContainerArgs, KeepArgs, ResourceArgs};
-use crate::changing::{DRY_RUN, same_file};
-use crate::commands::pack;
-use crate::keys::{self, KeyArgs};
-use crate::opening::Watched;
-use crate::packing::{self, CompressionArgs, OwnerArgs, RecoveryArgs};
+use crate::change::same_file;
+use crate::dry_run::DRY_RUN;
+use crate::key_args::KeyArgs;
+use crate::open_archive;
+use crate::pack_args::{self, CompressionArgs, OwnerArgs, RecoveryArgs};
 use crate::progress::Progress;
-use crate::reading;
 use crate::report::{CommandResult, Failure, Outcome};
 use crate::ui::{self, Ui};
+use crate::watched_file::WatchedFile;
 use nra_convert::kinds::{Kind, default_output, extensions, kind_of, unwritten};
 use nra_convert::pack::{Destination, OwnerPolicy};
 use nra_convert::transfer::{Fidelity, Input, Limits, PlainInput, TransferOptions, TransferStats, reads_in_order, transfer};
@@ -202,7 +203,7 @@ struct Summary {
 ///
 /// If the input cannot be read or the archive cannot be written.
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
-    let (in_path, commit) = reading::locate(&args.input, args.at)?;
+    let (in_path, commit) = open_archive::locate(&args.input, args.at)?;
     let from_stdin = in_path == Path::new("-");
     let output = match args.output.as_ref().or(args.output_option.as_ref()) {
         Some(output) => output.clone(),
@@ -221,13 +222,13 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         return Err(Failure::usage(format!("output {shown} is the input")).hint("use -o FILE for another output"));
     }
     if args.dry_run && !args.overwrite {
-        pack::check_not_existing(&output)?;
+        crate::output::check_not_existing(&output)?;
     }
     let mut options = options(args, kind)?;
     options.open.commit = commit;
     let name = if from_stdin { STANDARD_INPUT.to_owned() } else { Quoted::new(args.input.as_os_str().as_bytes()).to_string() };
     let input = if from_stdin {
-        Input::Stream(Box::new(reading::awaited_stdin()?), Subject::StandardInput)
+        Input::Stream(Box::new(open_archive::interruptible_stdin()?), Subject::StandardInput)
     } else {
         Input::File(in_path.clone())
     };
@@ -245,7 +246,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         return Err(Failure::usage("--recovery requires an NRA archive in a file as output").hint("use -o FILE.nra"));
     }
     warn_unused_options(args, kind, ui);
-    let is_encrypted = !from_stdin && keys::is_encrypted(&in_path);
+    let is_encrypted = !from_stdin && archive_errors::is_encrypted(&in_path);
     // A new password is typed twice, even if it opens the input, too.
     options.open.key = if args.encrypt && args.keys.asks() { Some(args.keys.for_new()?) } else { args.keys.to_open(&name)? };
     if is_encrypted && options.open.key.is_none() {
@@ -360,7 +361,7 @@ impl Monitor for NamedMonitor<'_> {
 fn open_file(path: &Path, options: &TransferOptions, ui: &Ui) -> Result<Arc<dyn Archive>, Error> {
     let progress = Arc::new(ui.opening());
     let archive: Arc<dyn Archive> = Arc::from(archive::open_settled(path, &mut || {
-        archive::open(Arc::new(Watched::new(FileSource::open(path)?, &progress)), &options.open)
+        archive::open(Arc::new(WatchedFile::new(FileSource::open(path)?, &progress)), &options.open)
     })?);
     let name = path.as_os_str().as_bytes();
     if let Some(message) = extension_mismatch(name, archive.container()) {
@@ -383,9 +384,9 @@ fn options(args: &Args, kind: Kind) -> CommandResult<TransferOptions> {
     // The supported levels depend on the output format.
     let own = CompressionArgs::default();
     let compression = if matches!(kind, Kind::Nra | Kind::Nra4) { &args.compression } else { &own };
-    let mut writer = packing::writer_options(compression, &args.resources, &args.message)?;
+    let mut writer = pack_args::writer_options(compression, &args.resources, &args.message)?;
     writer.reproducible = fidelity.reproducible;
-    let latest = if fidelity.reproducible { packing::source_date_epoch()? } else { None };
+    let latest = if fidelity.reproducible { pack_args::source_date_epoch()? } else { None };
     if fidelity.reproducible {
         writer.time = latest;
     }
@@ -466,7 +467,7 @@ impl Source<'_> {
         }
         match open_path(path, &self.open) {
             Ok(_) => keeps,
-            Err(Error::Corrupt { .. }) => Some(reading::unreadable_hint(path)),
+            Err(Error::Corrupt { .. }) => Some(archive_errors::unreadable_hint(path)),
             Err(_) => None,
         }
     }
@@ -475,14 +476,14 @@ impl Source<'_> {
 fn explain(error: Error, source: &Source<'_>, output: &Path, kept_going: bool) -> Failure {
     let input = source.name;
     match error {
-        Error::Io { .. } | Error::Cancelled => pack::explain(error, output),
+        Error::Io { .. } | Error::Cancelled => crate::output::explain(error, output),
         Error::Corrupt { .. } | Error::Unsupported { .. } => {
             let failure = Failure::from(error).context(input);
             source.advice(kept_going).into_iter().fold(failure, Failure::hint)
         }
         Error::NotAnArchive { .. } => Failure::from(error).context(input).hint("use nra formats to list supported formats"),
         error => {
-            let hint = keys::hint(&error, input);
+            let hint = archive_errors::key_hint(&error, input);
             let failure = Failure::from(error).context(input);
             hint.into_iter().fold(failure, Failure::hint)
         }

@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use crate::archive_errors;
 use crate::args::ResourceArgs;
-use crate::keys::KeyArgs;
-use crate::reading::{self, Opened};
+use crate::key_args::KeyArgs;
+use crate::open_archive::{self, Opened};
 use crate::report::{CommandResult, Failure, Outcome};
 use crate::ui::Ui;
 use nra_convert::diff::{Aspect, Compare, Counts, Difference, Folder, Tree, diff};
@@ -108,7 +109,7 @@ impl Side {
                 }
             };
         }
-        reading::open_at(name, at, keys, resources, ui).map(Self::Archive)
+        open_archive::open_at(name, at, keys, resources, ui).map(Self::Archive)
     }
 
     fn tree(&self) -> Box<dyn Tree + '_> {
@@ -128,7 +129,7 @@ impl Side {
 
     fn remark(&self, ui: &Ui) {
         if let Self::Archive(opened) = self {
-            reading::remark(opened, ui);
+            open_archive::remark(opened, ui);
         }
     }
 }
@@ -158,7 +159,7 @@ fn compare(args: &Args, ui: &mut Ui) -> CommandResult {
     }
     let (old, new) = (before.tree(), after.tree());
     let counts = diff(&*old, &*new, compare, &progress, &mut |difference| print(&difference, ui), &mut |path, error| {
-        Ok(reading::or_damage::<()>(Err(error), path, &console).map(drop)?)
+        Ok(archive_errors::or_damage::<()>(Err(error), path, &console).map(drop)?)
     })?;
     drop(progress);
     ui.flush()?;
@@ -177,7 +178,7 @@ fn sides(args: &Args, ui: &Ui) -> CommandResult<(Side, Side)> {
         return Ok((open(&args.before, None)?, open(after, None)?));
     }
     if let Some(number) = args.at {
-        let (path, commit) = reading::locate(&args.before, None)?;
+        let (path, commit) = open_archive::locate(&args.before, None)?;
         return Ok((open(&path, Some(number))?, open(&path, commit)?));
     }
     let after = open(&args.before, None)?;

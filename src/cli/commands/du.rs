@@ -6,9 +6,10 @@ use std::os::unix::ffi::OsStrExt;
 
 use serde::Serialize;
 
+use crate::archive_errors;
 use crate::args::{ArchiveArg, ResourceArgs, RuleArgs};
 use crate::inputs;
-use crate::reading::{self, Opened};
+use crate::open_archive::{self, Opened};
 use crate::report::{CommandResult, Outcome};
 use crate::ui::Ui;
 use nra_convert::select::Selection;
@@ -94,12 +95,12 @@ struct Level<'a> {
 ///
 /// If the archive cannot be read or has no such path.
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
-    let opened = reading::open(&args.archive, &args.resources, ui)?;
-    let fail = |error| reading::explain(error, &opened.name);
+    let opened = open_archive::open(&args.archive, &args.resources, ui)?;
+    let fail = |error| archive_errors::explain(error, &opened.name);
     ui.list("du", "directories");
     let top = args.path.as_ref().map(|path| nra_text::unquoted(path.as_bytes()));
     let start = match top.as_ref().map(|path| normal(path)).filter(|path| !path.is_empty()) {
-        Some(path) => Some(opened.archive.find(path).map_err(fail)?.ok_or_else(|| reading::not_found(path, &opened))?.1),
+        Some(path) => Some(opened.archive.find(path).map_err(fail)?.ok_or_else(|| open_archive::not_found(path, &opened))?.1),
         None => None,
     };
     let name = start.as_ref().map_or(&b"."[..], |entry| entry.path.as_bytes());
@@ -115,7 +116,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     };
     print(name, sums, args, ui)?;
     ui.flush()?;
-    reading::remark(&opened, ui);
+    open_archive::remark(&opened, ui);
     ui.finish(Outcome::Done, "summary", &sums)
 }
 
@@ -129,7 +130,7 @@ fn print_below(start: Option<&Entry>, args: &Args, opened: &Opened, ui: &mut Ui)
         let next = levels.last_mut().map_or_else(|| top.next(), |level| level.children.next());
         match next {
             Some(entry) => {
-                let Some(entry) = reading::intact(entry, ui.console())? else { continue };
+                let Some(entry) = archive_errors::intact(entry, ui.console())? else { continue };
                 if entry.kind != Kind::Directory {
                     continue;
                 }
@@ -141,7 +142,7 @@ fn print_below(start: Option<&Entry>, args: &Args, opened: &Opened, ui: &mut Ui)
                 let Some(level) = levels.pop() else { return Ok(()) };
                 let path = level.directory.path.as_bytes();
                 let totals = archive.subtree(Some(path)).and_then(|range| archive.totals(range));
-                if let Some(totals) = reading::intact(totals, ui.console())? {
+                if let Some(totals) = archive_errors::intact(totals, ui.console())? {
                     print(path, totals.into(), args, ui)?;
                 }
             }
@@ -164,7 +165,7 @@ fn count_below(
     let base = start.map_or(0, |entry| entry.path.components().count());
     let mut open: Vec<(EntryPath, Sums)> = Vec::new();
     for entry in opened.archive.entries(range) {
-        let Some(entry) = reading::intact(entry, ui.console())? else { continue };
+        let Some(entry) = archive_errors::intact(entry, ui.console())? else { continue };
         if !selection.matches(&entry) {
             continue;
         }
@@ -172,8 +173,12 @@ fn count_below(
             close(&path, sums, base, args, open.last_mut().map_or(&mut sum, |(_, above)| above), ui)?;
         }
         let stored = if args.stored {
-            let stored =
-                reading::intact_content(opened.archive.stored_bytes(&entry), entry.path.as_bytes(), &opened.name, ui.console())?;
+            let stored = archive_errors::intact_content(
+                opened.archive.stored_bytes(&entry),
+                entry.path.as_bytes(),
+                &opened.name,
+                ui.console(),
+            )?;
             stored.map_or(Some(0), |stored| stored)
         } else {
             None

@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use crate::archive_errors;
 use crate::args::{ArchiveArg, KeepArgs, PatternArgs, ResourceArgs};
 use crate::console::Console;
 use crate::inputs;
-use crate::reading::{self, Opened};
+use crate::open_archive::{self, Opened};
 use crate::report::{CommandResult, Failure};
 use crate::ui::{self, Ui};
 use nra_convert::extract::{Action, Answer, Conflict, Event, ExtractOptions, ExtractStats, Overwrite, Target, extract};
@@ -153,7 +154,7 @@ struct Summary<'a> {
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let memory = args.resources.memory.unwrap_or(MEMORY);
     // Half for caches, half for extraction.
-    let opened = reading::open(&args.archive, &ResourceArgs { memory: Some(memory / 2), ..args.resources.clone() }, ui)?;
+    let opened = open_archive::open(&args.archive, &ResourceArgs { memory: Some(memory / 2), ..args.resources.clone() }, ui)?;
     let selection = inputs::selection(&args.patterns)?;
     if let Some(output) = &args.output {
         if output.as_os_str() != "-" {
@@ -206,7 +207,8 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
             });
         }
     };
-    let outcome = reading::conclude(&opened, &selection, stats.made() + stats.kept + stats.omitted + done.into_inner() > 0, ui)?;
+    let outcome =
+        open_archive::conclude(&opened, &selection, stats.made() + stats.kept + stats.omitted + done.into_inner() > 0, ui)?;
     if stats.untrusted > 0 && !args.fidelity.special {
         ui.console().note("hint: use --special to restore devices, set-ID bits and capabilities from archives you trust");
     }
@@ -298,7 +300,7 @@ fn explain(error: Error, name: &str, ui: &Ui) -> Failure {
             let (found, limit) = (ui.size(found), ui.size(limit));
             Failure::failed(format!("{name}: {found} of content exceed --max-size {limit}"))
         }
-        error => reading::explain(error, name),
+        error => archive_errors::explain(error, name),
     }
 }
 
@@ -407,8 +409,8 @@ fn to_stdout(opened: &Opened, selection: &Selection, ui: &mut Ui) -> CommandResu
     let failed = |error| Error::io("write", Subject::StandardOutput, error);
     let mut any = false;
     let console = ui.console().clone();
-    for entry in selection.entries(&*opened.archive).map_err(|error| reading::explain(error, &opened.name))? {
-        let Some(entry) = reading::intact(entry, &console)? else { continue };
+    for entry in selection.entries(&*opened.archive).map_err(|error| archive_errors::explain(error, &opened.name))? {
+        let Some(entry) = archive_errors::intact(entry, &console)? else { continue };
         any = true;
         if entry.kind != Kind::File {
             continue;
@@ -418,10 +420,10 @@ fn to_stdout(opened: &Opened, selection: &Selection, ui: &mut Ui) -> CommandResu
             Part::Data(bytes) => out.write_all(bytes).map_err(failed),
             Part::Hole(length) => each_zero(length, |zeros| out.write_all(zeros)).map_err(failed),
         });
-        reading::intact_content(result, entry.path.as_bytes(), &opened.name, &console)?;
+        archive_errors::intact_content(result, entry.path.as_bytes(), &opened.name, &console)?;
     }
     ui.flush()?;
-    reading::conclude(opened, selection, any, ui)
+    open_archive::conclude(opened, selection, any, ui)
 }
 
 #[cfg(test)]

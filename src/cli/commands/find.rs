@@ -9,12 +9,13 @@ use clap::builder::PossibleValue;
 use regex::bytes::Regex;
 use serde::Serialize;
 
+use crate::archive_errors;
 use crate::args::{ArchiveArg, PatternArgs, ResourceArgs};
 use crate::console::Console;
 use crate::inputs;
 use crate::listing::{self, Columns};
-use crate::reading;
-use crate::reading::Opened;
+use crate::open_archive;
+use crate::open_archive::Opened;
 use crate::report::{CommandResult, Failure};
 use crate::ui::Ui;
 use nra_convert::query::{self, Comparison, Condition, Field, KINDS, Matcher, ParseError, Query, Test, content};
@@ -149,7 +150,7 @@ struct Facts<'a> {
 
 impl Facts<'_> {
     fn intact<T>(&self, result: nra_format::Result<T>, entry: &Entry) -> CommandResult<Option<T>> {
-        reading::intact_content(result, entry.path.as_bytes(), &self.opened.name, self.console)
+        archive_errors::intact_content(result, entry.path.as_bytes(), &self.opened.name, self.console)
     }
 }
 
@@ -184,7 +185,7 @@ struct Summary {
 /// If the archive cannot be read or a pattern matches nothing.
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let query = query(args)?;
-    let opened = reading::open(&args.archive, &args.resources, ui)?;
+    let opened = open_archive::open(&args.archive, &args.resources, ui)?;
     let selection = inputs::selection(&args.patterns)?;
     let mut summary = Summary::default();
     let mut seen = false;
@@ -192,8 +193,8 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let columns = Columns { long: args.long, digest: false, null: args.patterns.lists.null };
     let console = ui.console().clone();
     let facts = Facts { opened: &opened, console: &console };
-    for entry in selection.entries(&*opened.archive).map_err(|error| reading::explain(error, &opened.name))? {
-        let Some(entry) = reading::intact(entry, ui.console())? else { continue };
+    for entry in selection.entries(&*opened.archive).map_err(|error| archive_errors::explain(error, &opened.name))? {
+        let Some(entry) = archive_errors::intact(entry, ui.console())? else { continue };
         seen = true;
         if query.matches(&entry, &facts)? {
             summary.entries += 1;
@@ -203,7 +204,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         }
     }
     ui.flush()?;
-    let outcome = reading::conclude(&opened, &selection, seen, ui)?;
+    let outcome = open_archive::conclude(&opened, &selection, seen, ui)?;
     ui.finish(outcome, "summary", &summary)
 }
 

@@ -8,11 +8,12 @@ use rayon::prelude::*;
 use regex::bytes::{Regex, RegexBuilder};
 use serde::Serialize;
 
+use crate::archive_errors;
 use crate::args::{ArchiveArg, PatternArgs, ResourceArgs};
 use crate::commands::grep::search::{Found, Hit, Hits, Want};
 use crate::console::Console;
 use crate::inputs;
-use crate::reading::{self, Opened};
+use crate::open_archive::{self, Opened};
 use crate::report::{CommandResult, Failure, Outcome};
 use crate::ui::{Form, Ui};
 use nra_format::Error;
@@ -118,9 +119,9 @@ fn search_archive(args: &Args, ui: &mut Ui) -> CommandResult {
         return Err(failure.hint("use nra cat ARCHIVE PATH | grep -v REGEX"));
     }
     let regex = compile(args)?;
-    let opened = reading::open(&args.archive, &args.resources, ui).map_err(|failure| swapped(failure, args))?;
+    let opened = open_archive::open(&args.archive, &args.resources, ui).map_err(|failure| swapped(failure, args))?;
     let selection = inputs::selection(&args.patterns)?;
-    let pool = reading::threads(&args.resources, &*opened.archive)?;
+    let pool = open_archive::threads(&args.resources, &*opened.archive)?;
     ui.list("grep", "matches");
     let quiet = ui.console().options().quiet && ui.form() == Form::Text;
     let want = if args.files_with_matches || quiet {
@@ -134,7 +135,7 @@ fn search_archive(args: &Args, ui: &mut Ui) -> CommandResult {
     // On a terminal, the printed lines show progress; a bar would interfere.
     let progress = if ui.stdout_is_terminal() { None } else { Some(ui.progress("searching")) };
     let monitor = progress.as_ref().map(|progress| progress as &dyn Monitor);
-    let mut entries = selection.entries(&*opened.archive).map_err(|error| reading::explain(error, &opened.name))?;
+    let mut entries = selection.entries(&*opened.archive).map_err(|error| archive_errors::explain(error, &opened.name))?;
     let mut seen = false;
     loop {
         let (window, any) = next_window(&mut *entries, ui.console())?;
@@ -144,7 +145,8 @@ fn search_archive(args: &Args, ui: &mut Ui) -> CommandResult {
         }
         let results = pool.install(|| search_window(&window, &regex, want, &opened, monitor));
         for (entry, result) in window.iter().zip(results) {
-            let Some((found, hits)) = reading::intact_content(result, entry.path.as_bytes(), &opened.name, ui.console())? else {
+            let Some((found, hits)) = archive_errors::intact_content(result, entry.path.as_bytes(), &opened.name, ui.console())?
+            else {
                 continue;
             };
             let found = if hits.overflow {
@@ -173,7 +175,7 @@ fn search_archive(args: &Args, ui: &mut Ui) -> CommandResult {
     drop(progress);
     ui.flush()?;
     if !quiet || summary.matches == 0 {
-        reading::conclude(&opened, &selection, seen, ui)?;
+        open_archive::conclude(&opened, &selection, seen, ui)?;
     }
     ui.finish(if summary.matches > 0 { Outcome::Done } else { Outcome::Nothing }, "summary", &summary)
 }
@@ -213,7 +215,7 @@ fn next_window(
 ) -> CommandResult<(Vec<Entry>, bool)> {
     let (mut window, mut bytes, mut any) = (Vec::new(), 0u64, false);
     for entry in entries {
-        let Some(entry) = reading::intact(entry, console)? else { continue };
+        let Some(entry) = archive_errors::intact(entry, console)? else { continue };
         any = true;
         if entry.kind == Kind::File {
             bytes = bytes.saturating_add(entry.size);
@@ -280,7 +282,7 @@ fn print_as_found(entry: &Entry, args: &Args, regex: &Regex, opened: &Opened, ui
     if let Some(failure) = failure {
         return Err(failure);
     }
-    let found = reading::intact_content(result, entry.path.as_bytes(), &opened.name, ui.console())?;
+    let found = archive_errors::intact_content(result, entry.path.as_bytes(), &opened.name, ui.console())?;
     if found.as_ref().is_some_and(|found| found.binary) {
         print_binary(entry, ui)?;
     }

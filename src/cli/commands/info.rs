@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+use crate::archive_errors;
 use crate::args::{ArchiveArg, ResourceArgs};
-use crate::code::Code;
+use crate::attributes::AttributeRecord;
 use crate::commands::key;
-use crate::inside::{self, InsideRecord};
-use crate::reading;
+use crate::description::{self, DescriptionRecord};
+use crate::exit_code::Code;
+use crate::open_archive;
 use crate::report::{CommandResult, Outcome};
 use crate::ui::Ui;
 use nra_format::archive::Info;
@@ -16,7 +18,7 @@ use nra_format::crypt::{KeyInfo, is_accelerated};
 use nra_format::entry::{Attribute, Namespace};
 use nra_format::nra::reader::NraReader;
 use nra_format::source::{FileSource, ReadAt};
-use nra_text::{self, ArchiveField, PathField};
+use nra_text::{self, ArchiveField};
 
 /// Arguments of `nra info`.
 #[derive(Debug, clap::Args)]
@@ -64,7 +66,7 @@ struct InfoRecord {
     attributes: Vec<AttributeRecord>,
     /// Description of the content, from its header.
     #[serde(skip_serializing_if = "Option::is_none")]
-    inside: Option<InsideRecord>,
+    inside: Option<DescriptionRecord>,
     remarks: Vec<String>,
 }
 
@@ -84,38 +86,13 @@ struct RecoveryRecord {
     groups: u32,
 }
 
-/// An attribute as JSON.
-#[derive(Debug, Serialize)]
-pub struct AttributeRecord {
-    namespace: &'static str,
-    name: String,
-    value: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    value_b64: Option<String>,
-}
-
-impl AttributeRecord {
-    /// Wraps an attribute.
-    pub fn new(attribute: &Attribute) -> Self {
-        let namespace = match attribute.namespace {
-            Namespace::Xattr => "xattr",
-            Namespace::User => "user",
-            Namespace::Nra => "nra",
-            Namespace::Foreign => "foreign",
-        };
-        let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let value_b64 = PathField::new(&attribute.value).path_b64;
-        Self { namespace, name: lossy(&attribute.name), value: lossy(&attribute.value), value_b64 }
-    }
-}
-
 /// Prints the properties of an archive.
 ///
 /// # Errors
 ///
 /// When it can't be opened.
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
-    let opened = match reading::open(&args.archive, &args.resources, ui) {
+    let opened = match open_archive::open(&args.archive, &args.resources, ui) {
         Err(failure) if failure.code() == Code::Key && !ui.is_json() => {
             // Print the properties that are readable without a key.
             if let Some(rows) = locked_rows(&args.archive, ui) {
@@ -135,12 +112,12 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
             ui.line(format_args!("{key:<13} {}", nra_text::harmless(&value)))?;
         }
     }
-    let whole = opened.archive.describe(None).map_err(|error| reading::explain(error, &opened.name))?;
+    let whole = opened.archive.describe(None).map_err(|error| archive_errors::explain(error, &opened.name))?;
     if let Some(table) = whole.as_ref().filter(|_| !ui.is_json()) {
         for (label, value) in &table.facts {
             ui.line(format_args!("{:<13} {}", nra_text::harmless(label), nra_text::harmless(value)))?;
         }
-        for (number, line) in inside::lines(table).into_iter().enumerate() {
+        for (number, line) in description::lines(table).into_iter().enumerate() {
             if number == 0 {
                 ui.line("")?;
             }
@@ -148,15 +125,15 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         }
     }
     ui.flush()?;
-    let inside = whole.map(InsideRecord::from);
+    let inside = whole.map(DescriptionRecord::from);
     let record = record(ArchiveField::new(&opened.path), info, has_earlier, inside, opened.archive.remarks());
-    reading::remark(&opened, ui);
+    open_archive::remark(&opened, ui);
     ui.finish(Outcome::Done, "info", &record)
 }
 
 /// Returns the properties that are readable without a key.
 fn locked_rows(archive: &ArchiveArg, ui: &Ui) -> Option<Vec<(&'static str, String)>> {
-    let (path, _) = reading::locate(&archive.archive, archive.at).ok()?;
+    let (path, _) = open_archive::locate(&archive.archive, archive.at).ok()?;
     let source = Arc::new(FileSource::open(&path).ok()?);
     let length = source.len();
     let keys = NraReader::keys(source).ok()??;
@@ -236,7 +213,7 @@ fn record(
     archive: ArchiveField,
     info: &Info,
     has_earlier: Option<bool>,
-    inside: Option<InsideRecord>,
+    inside: Option<DescriptionRecord>,
     remarks: Vec<String>,
 ) -> InfoRecord {
     InfoRecord {

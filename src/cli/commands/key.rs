@@ -7,9 +7,9 @@ use std::sync::Arc;
 use clap::Subcommand;
 use serde::Serialize;
 
-use crate::changing::{Change, ChangeArgs, newest};
-use crate::keys::NewKeyArgs;
-use crate::reading::explain;
+use crate::archive_errors::explain;
+use crate::change::{Change, ChangeArgs, newest};
+use crate::key_args::NewKeyArgs;
 use crate::report::{CommandResult, Failure, Outcome};
 use crate::ui::Ui;
 use nra_format::crypt::{Argon2Cost, KeyInfo, KeyKind, Keyring};

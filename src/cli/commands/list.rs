@@ -5,10 +5,11 @@ use std::cmp::Ordering;
 use clap::ValueEnum;
 use serde::Serialize;
 
+use crate::archive_errors;
 use crate::args::{ArchiveArg, PatternArgs, ResourceArgs};
 use crate::inputs;
 use crate::listing::{self, Columns, Facts};
-use crate::reading::{self, Opened};
+use crate::open_archive::{self, Opened};
 use crate::report::CommandResult;
 use crate::tree;
 use crate::ui::Ui;
@@ -87,15 +88,15 @@ struct Summary {
 ///
 /// If the archive cannot be read or nothing matches.
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
-    let opened = reading::open(&args.archive, &args.resources, ui)?;
+    let opened = open_archive::open(&args.archive, &args.resources, ui)?;
     let selection = inputs::selection(&args.patterns)?;
     let mut summary = Summary::default();
     ui.list("list", "entries");
-    let entries = selection.entries(&*opened.archive).map_err(|error| reading::explain(error, &opened.name))?;
+    let entries = selection.entries(&*opened.archive).map_err(|error| archive_errors::explain(error, &opened.name))?;
     if args.tree && !ui.is_json() {
         let mut rows = tree::Rows::default();
         for entry in entries {
-            let Some(entry) = reading::intact(entry, ui.console())? else { continue };
+            let Some(entry) = archive_errors::intact(entry, ui.console())? else { continue };
             summary.count(&entry);
             rows.push(&entry, args.depth);
         }
@@ -110,7 +111,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         };
         let mut window = Vec::new();
         for entry in entries {
-            let Some(entry) = reading::intact(entry, ui.console())? else { continue };
+            let Some(entry) = archive_errors::intact(entry, ui.console())? else { continue };
             if args.depth.is_some_and(|depth| entry.path.components().count() > depth) {
                 continue;
             }
@@ -128,7 +129,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         print(&window, args, &opened, &mut summary, ui)?;
     }
     ui.flush()?;
-    let outcome = reading::conclude(&opened, &selection, summary.entries > 0, ui)?;
+    let outcome = open_archive::conclude(&opened, &selection, summary.entries > 0, ui)?;
     ui.finish(outcome, "summary", &summary)
 }
 

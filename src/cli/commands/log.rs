@@ -2,8 +2,9 @@
 
 use serde::Serialize;
 
+use crate::archive_errors;
 use crate::args::{ArchiveArg, ResourceArgs};
-use crate::reading;
+use crate::open_archive;
 use crate::report::{CommandResult, Failure, Outcome};
 use crate::ui::Ui;
 use nra_format::archive::CommitInfo;
@@ -53,11 +54,11 @@ struct Summary {
 ///
 /// If the archive cannot be read or has no history.
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
-    let opened = reading::open(&args.archive, &args.resources, ui)?;
+    let opened = open_archive::open(&args.archive, &args.resources, ui)?;
     let info = opened.archive.info();
     ui.list("log", "commits");
     if info.commit.is_none() {
-        reading::remark(&opened, ui);
+        open_archive::remark(&opened, ui);
         let why = if opened.archive.is_index_damaged() {
             "its commits cannot be found".to_owned()
         } else {
@@ -67,12 +68,12 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     }
     let mut summary = Summary::default();
     for commit in opened.archive.commits().take(args.count.unwrap_or(usize::MAX)) {
-        let Some(commit) = reading::intact(commit, ui.console())? else { break };
+        let Some(commit) = archive_errors::intact(commit, ui.console())? else { break };
         summary.commits += 1;
         print(&commit, ui)?;
     }
     ui.flush()?;
-    reading::remark(&opened, ui);
+    open_archive::remark(&opened, ui);
     ui.finish(Outcome::Done, "summary", &summary)
 }
 

@@ -9,8 +9,8 @@ use clap::Command;
 use clap_mangen::Man;
 use serde::Serialize;
 
+use crate::command_line::CommandLine;
 use crate::help::EXIT_CODES;
-use crate::line::Line;
 use crate::report::{CommandResult, Failure, Outcome};
 use crate::ui::Ui;
 use nra_format::Error;
@@ -50,12 +50,12 @@ struct Pages {
 /// # Errors
 ///
 /// If a page cannot be written.
-pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
-    let mut definition = crate::definition();
+pub fn run(args: &Args, definition: &Command, ui: &mut Ui) -> CommandResult {
+    let mut definition = definition.clone();
     definition.build();
-    let line = Line::read(&definition, &args.what);
+    let line = CommandLine::parse(&definition, &args.what);
     let mut pages = Vec::new();
-    match &line.named[..] {
+    match &line.positionals[..] {
         [] => {
             let name = page_name(&line.verbs);
             if !ui.is_json() {

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::time::SystemTime;
 
-use crate::changing::{ChangeArgs, entry_path};
+use crate::change::{ChangeArgs, entry_path};
 use crate::report::CommandResult;
 use crate::ui::Ui;
 use nra_convert::change::make_directory;

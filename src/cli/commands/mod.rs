@@ -112,12 +112,12 @@ pub enum Command {
 }
 
 impl Command {
-    /// Runs the command.
+    /// Runs the command. `definition` returns the definition of the whole command line.
     ///
     /// # Errors
     ///
     /// If the command fails.
-    pub fn run(&self, ui: &mut Ui) -> CommandResult {
+    pub fn run(&self, definition: fn() -> clap::Command, ui: &mut Ui) -> CommandResult {
         match self {
             Self::Pack(args) => pack::run(args, ui),
             Self::Add(args) => add::run(args, ui),
@@ -145,9 +145,9 @@ impl Command {
             Self::Diff(args) => diff::run(args, ui),
             Self::Du(args) => du::run(args, ui),
             Self::Formats(args) => formats::run(args, ui),
-            Self::Completions(args) => completions::run(args, ui),
-            Self::Complete(args) => complete::run(args, ui),
-            Self::Man(args) => man::run(args, ui),
+            Self::Completions(args) => completions::run(args, &definition(), ui),
+            Self::Complete(args) => complete::run(args, &definition(), ui),
+            Self::Man(args) => man::run(args, &definition(), ui),
             Self::Version(args) => version::run(args, ui),
         }
     }

@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use serde::Serialize;
 
-use crate::changing::{ChangeArgs, entry_path};
+use crate::change::{ChangeArgs, entry_path};
 use crate::report::CommandResult;
 use crate::ui::Ui;
 use nra_convert::change::target;

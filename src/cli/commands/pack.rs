@@ -4,20 +4,17 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use crate::dry_run;
 use crate::inputs::InputArgs;
-use crate::keys::KeyArgs;
-use crate::packing::{PackingArgs, RecoveryArgs};
-use crate::reading;
+use crate::key_args::KeyArgs;
+use crate::open_archive;
+use crate::pack_args::{PackingArgs, RecoveryArgs};
 use crate::report::{CommandResult, Failure, Outcome};
 use crate::ui::{self, Ui};
 use nra_convert::pack::{Destination, PackStats, default_output, pack, survey};
-use nra_format::Error;
 use nra_format::container::Container;
 use nra_format::crypt::{Argon2Cost, Keyring};
-use nra_format::entry::Kind;
-use nra_format::path::{EntryPath, Quoted};
-use nra_format::progress::Monitor;
-use nra_text::{self, ArchiveField, PathField};
+use nra_text::{self, ArchiveField};
 
 /// Arguments of `nra pack`.
 #[derive(Debug, clap::Args)]
@@ -56,16 +53,6 @@ pub struct Args {
     recovery: RecoveryArgs,
 }
 
-/// A path to pack as JSON.
-#[derive(Debug, Serialize)]
-struct EntryRecord<'a> {
-    #[serde(rename = "type")]
-    record: &'static str,
-    #[serde(flatten)]
-    path: PathField<'a>,
-    kind: &'static str,
-}
-
 /// The result as JSON.
 #[derive(Debug, Serialize)]
 struct Summary {
@@ -79,14 +66,6 @@ struct Summary {
     archive_bytes: u64,
     skipped: u64,
     seconds: f64,
-}
-
-/// The result of a dry run as JSON.
-#[derive(Debug, Serialize)]
-struct DryRun {
-    #[serde(flatten)]
-    archive: ArchiveField,
-    entries: u64,
 }
 
 /// Packs files and directories.
@@ -104,9 +83,9 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     options.sync = !args.no_sync;
     if args.dry_run {
         if !args.overwrite {
-            check_not_existing(&output)?;
+            crate::output::check_not_existing(&output)?;
         }
-        return list("pack", &output, &mut |progress, visit| survey(&inputs, &output, &options, progress, visit), ui);
+        return dry_run::list("pack", &output, &mut |progress, visit| survey(&inputs, &output, &options, progress, visit), ui);
     }
     if args.encrypt || args.keys.is_given() {
         // Report a missing key before reading any input.
@@ -120,7 +99,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     if to_stdout && args.recovery.is_given() {
         return Err(Failure::usage("--recovery requires an archive in a file").hint("use -o FILE"));
     }
-    if reading::remark_name(&output, Container::Nra5, ui) {
+    if open_archive::remark_name(&output, Container::Nra5, ui) {
         ui.console().note("hint: use nra convert to write other archive formats");
     }
     let destination = if to_stdout {
@@ -133,7 +112,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     progress.finish();
     let elapsed = progress.elapsed();
     drop(progress);
-    let stats = result.map_err(|error| explain(error, &output))?;
+    let stats = result.map_err(|error| crate::output::explain(error, &output))?;
     ui.console().note(&summary_line(&stats, elapsed, ui));
     args.recovery.protect(&output, args.packing.memory(), ui)?;
     let written = stats.written;
@@ -150,80 +129,6 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         seconds: ui::seconds(elapsed),
     };
     ui.finish(outcome, "summary", &summary)
-}
-
-/// Checks that the output does not exist, as writing it would.
-///
-/// # Errors
-///
-/// If there is a file of that name.
-pub fn check_not_existing(output: &Path) -> CommandResult<()> {
-    if output == Path::new("-") || !std::fs::metadata(output).is_ok_and(|there| there.is_file()) {
-        return Ok(());
-    }
-    let exists = std::io::ErrorKind::AlreadyExists.into();
-    Err(explain(Error::io("create", output.as_os_str().as_encoded_bytes(), exists), output))
-}
-
-/// Receives each entry that would be stored.
-pub type Visit<'a> = &'a mut dyn FnMut(&EntryPath, Kind) -> Result<(), Error>;
-
-/// Lists the entries that `command` would store in `output`, as enumerated by `survey`.
-///
-/// # Errors
-///
-/// As `survey` does.
-pub fn list(
-    command: &'static str,
-    output: &Path,
-    survey: &mut dyn FnMut(&dyn Monitor, Visit<'_>) -> Result<(), Error>,
-    ui: &mut Ui,
-) -> CommandResult {
-    ui.list(command, "entries");
-    let mut entries = 0;
-    let mut failure = None;
-    let progress = ui.progress("scanning");
-    let result = survey(&progress, &mut |path, kind| {
-        entries += 1;
-        let bytes = path.as_bytes();
-        let printed = if ui.is_json() {
-            ui.record(&EntryRecord { record: "entry", path: PathField::new(bytes), kind: nra_text::kind(kind) })
-        } else {
-            ui.name_line("", bytes, "")
-        };
-        printed.map_err(|error| {
-            failure = Some(error);
-            Error::Cancelled
-        })
-    });
-    drop(progress);
-    if let Some(failure) = failure {
-        return Err(failure);
-    }
-    result?;
-    ui.finish(Outcome::Done, "summary", &DryRun { archive: ArchiveField::new(output), entries })
-}
-
-/// Converts an error of writing `output` into a failure.
-pub fn explain(error: Error, output: &Path) -> Failure {
-    let exists = matches!(&error, Error::Io { source, .. } if source.kind() == std::io::ErrorKind::AlreadyExists);
-    if matches!(error, Error::Cancelled) {
-        let failure = Failure::from(error);
-        return if output == Path::new("-") { failure } else { failure.hint(format!("{} was not written", shown(output))) };
-    }
-    let own = matches!(&error, Error::Io { action: "pack", .. });
-    let failure = Failure::from(error);
-    if own {
-        return failure.hint("use -o to choose another name for the archive");
-    }
-    if exists {
-        return failure.hint(format!("use -f to replace {}, or -o for another name", shown(output)));
-    }
-    failure
-}
-
-fn shown(path: &Path) -> String {
-    Quoted::new(path.as_os_str().as_encoded_bytes()).to_string()
 }
 
 /// Returns the summary: files, bytes in and out, ratio, deduplication, time.

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use crate::args::parse_memory;
-use crate::changing::{Before, explain, newest};
+use crate::args::{parse_memory, parse_percent};
+use crate::change::{Before, explain, newest};
 use crate::report::{CommandResult, Outcome};
 use crate::ui::Ui;
 use nra_convert::repair::{MEMORY_BYTES, plan, protect};
@@ -30,7 +30,7 @@ pub struct Args {
     /// Restore up to PERCENT of the archive (1 to 100)
     ///
     /// Damage is counted in shards of 4 KiB (smaller for archives below 4 MiB): a single wrong byte costs a whole shard. Contiguous damage and lost 4 KiB sectors can amount to PERCENT; randomly scattered 512-byte sectors to about an eighth of it.
-    #[arg(long, value_name = "PERCENT", default_value_t = PERCENT, value_parser = clap::value_parser!(u8).range(1..=100))]
+    #[arg(long, value_name = "PERCENT", default_value_t = PERCENT, value_parser = parse_percent)]
     recovery: u8,
     /// Show how much would be written without changing anything
     #[arg(short = 'n', long)]

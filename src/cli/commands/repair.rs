@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use crate::args::parse_memory;
-use crate::changing::{check_different_file, explain, newest};
+use crate::change::{check_different_file, explain, newest};
 use crate::report::{CommandResult, Failure, Outcome};
 use crate::ui::Ui;
 use nra_convert::compact::Target;

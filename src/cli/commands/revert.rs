@@ -1,10 +1,10 @@
 //! `nra revert`
 
 use crate::args::PatternArgs;
-use crate::changing::{Change, ChangeArgs};
+use crate::change::{Change, ChangeArgs};
 use crate::commands::diff;
 use crate::inputs;
-use crate::reading;
+use crate::open_archive;
 use crate::report::{CommandResult, Failure};
 use crate::ui::Ui;
 use nra_convert::change::revert;
@@ -45,7 +45,7 @@ pub struct Args {
 /// If the archive cannot be changed, has no such commit, or no selected entry differs.
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let selection = inputs::selection(&args.patterns)?;
-    let (archive, at) = reading::locate(&args.change.archive, args.at)?;
+    let (archive, at) = open_archive::locate(&args.change.archive, args.at)?;
     let mut change = args.change.begin_at(&archive)?;
     let commit = match at {
         Some(number) => number,

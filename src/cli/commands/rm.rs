@@ -1,7 +1,7 @@
 //! `nra rm`
 
 use crate::args::PatternArgs;
-use crate::changing::{self, ChangeArgs};
+use crate::change::{self, ChangeArgs};
 use crate::inputs;
 use crate::listing::{Columns, Facts};
 use crate::report::CommandResult;
@@ -49,7 +49,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     drop(progress);
     let unmatched = selection.unmatched();
     if count == 0 {
-        return Err(changing::nothing_matches(&unmatched, &change.name));
+        return Err(change::nothing_matches(&unmatched, &change.name));
     }
     for pattern in unmatched {
         ui.console().warn(Warning::degraded(pattern, "no entry matches"));

@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+use crate::archive_errors;
 use crate::args::ResourceArgs;
-use crate::changing::{DRY_RUN, check_different_file};
-use crate::commands::pack::{self, check_not_existing};
-use crate::keys::KeyArgs;
-use crate::reading;
+use crate::change::check_different_file;
+use crate::dry_run::DRY_RUN;
+use crate::key_args::KeyArgs;
+use crate::output;
 use crate::report::{CommandResult, Failure, Outcome};
 use crate::ui::{self, Ui};
 use nra_convert::pack::Destination;
@@ -107,7 +108,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     writer.threads = args.resources.threads();
     writer.memory_bytes = args.resources.memory.unwrap_or(writer.memory_bytes);
     if args.dry_run && !args.overwrite {
-        check_not_existing(&args.output)?;
+        output::check_not_existing(&args.output)?;
     }
     let destination = if args.dry_run {
         Destination::Nowhere
@@ -119,7 +120,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     progress.finish();
     let elapsed = progress.elapsed();
     drop(progress);
-    let stats = result.map_err(|error| pack::explain(error, &args.output))?;
+    let stats = result.map_err(|error| output::explain(error, &args.output))?;
     let console = ui.console();
     let warn = |message: String, is_damage| {
         let severity = if is_damage { Severity::Damage } else { Severity::Remark };
@@ -167,7 +168,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
 /// Explains why nothing can be recovered: the file has another format, or no entry is left.
 fn explain(error: Error, path: &Path, name: &str) -> Failure {
     if !matches!(error, Error::Corrupt { .. } | Error::Unsupported { .. } | Error::NotAnArchive { .. }) {
-        return reading::explain(error, name);
+        return archive_errors::explain(error, name);
     }
     match open_path(path, &OpenOptions::default()) {
         Ok(other) if NraReader::of(&*other).is_none() => {
@@ -178,6 +179,6 @@ fn explain(error: Error, path: &Path, name: &str) -> Failure {
         _ if matches!(error, Error::Corrupt { .. }) => {
             Failure::from(error).context(format!("{name}: no recoverable entries found"))
         }
-        _ => reading::explain(error, name),
+        _ => archive_errors::explain(error, name),
     }
 }

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use crate::archive_errors;
 use crate::args::{ArchiveArg, PatternArgs, ResourceArgs};
 use crate::inputs;
-use crate::reading::{self, Opened};
+use crate::open_archive::{self, Opened};
 use crate::report::{CommandResult, Failure, Outcome};
 use crate::ui::{self, Ui};
 use nra_format::archive::{Damage, Depth, Verdict};
@@ -82,7 +83,7 @@ struct Summary {
 ///
 /// If the archive cannot be checked.
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
-    let opened = reading::open(&args.archive, &args.resources, ui)?;
+    let opened = open_archive::open(&args.archive, &args.resources, ui)?;
     let selection = inputs::selection(&args.patterns)?;
     let depth = if args.quick { Depth::Quick } else { Depth::Full };
     ui.list("verify", "damage");
@@ -90,10 +91,10 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let accept = |entry: &Entry| selection.matches(entry);
     let select: Option<&(dyn Fn(&Entry) -> bool + Sync)> = if selection.is_all() { None } else { Some(&accept) };
     let verdict =
-        reading::threads(&args.resources, &*opened.archive)?.install(|| opened.archive.verify(depth, select, &progress));
+        open_archive::threads(&args.resources, &*opened.archive)?.install(|| opened.archive.verify(depth, select, &progress));
     let seconds = progress.elapsed();
     drop(progress);
-    let mut verdict = verdict.map_err(|error| reading::explain(error, &opened.name))?;
+    let mut verdict = verdict.map_err(|error| archive_errors::explain(error, &opened.name))?;
     let remains = NraReader::of(&*opened.archive).is_some_and(NraReader::has_remains);
     // While another process changes the archive, bytes past its end and missing recovery data are not damage.
     let only_recovery = verdict.damage.iter().all(|damage| damage.structure == FrameKind::Recovery.name());
@@ -110,7 +111,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     ui.flush()?;
     let ok = verdict.damage.is_empty();
     if ok {
-        reading::conclude(&opened, &selection, verdict.entries > 0, ui)?;
+        open_archive::conclude(&opened, &selection, verdict.entries > 0, ui)?;
     }
     print_result(&verdict, &opened, seconds, ui)?;
     let summary = Summary {

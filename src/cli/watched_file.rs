@@ -14,7 +14,7 @@ use nra_format::source::{FileSource, ReadAt};
 const IN_ORDER: u64 = 4 << 20;
 
 /// A file that tells of reads as long as somebody watches.
-pub struct Watched {
+pub struct WatchedFile {
     source: FileSource,
     watcher: Weak<Progress>,
     /// End of what was read in order from the start.
@@ -25,7 +25,7 @@ pub struct Watched {
     is_told: AtomicBool,
 }
 
-impl Watched {
+impl WatchedFile {
     /// Wraps a file; `watcher` is told of what is read until it is dropped.
     pub fn new(source: FileSource, watcher: &Arc<Progress>) -> Self {
         Self {
@@ -38,7 +38,7 @@ impl Watched {
     }
 }
 
-impl ReadAt for Watched {
+impl ReadAt for WatchedFile {
     fn len(&self) -> u64 {
         self.source.len()
     }
@@ -81,7 +81,7 @@ mod tests {
         file.write_all(&vec![7; 6 << 20]).unwrap();
         let (ui, _, _) = Ui::for_test(Form::Text);
         let progress = Arc::new(ui.progress("opening"));
-        let watched = Watched::new(FileSource::open(file.path()).unwrap(), &progress);
+        let watched = WatchedFile::new(FileSource::open(file.path()).unwrap(), &progress);
         let mut buffer = vec![0; 1 << 20];
         for part in 0..6 {
             watched.read_exact_at(part << 20, &mut buffer).unwrap();

@@ -9,13 +9,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::args::{ArchiveArg, ContainerArgs, ResourceArgs};
-use crate::awaited::Awaited;
 use crate::console::Console;
-use crate::keys::{self, KeyArgs};
-use crate::opening::Watched;
+use crate::interruptible::InterruptibleReader;
+use crate::key_args::KeyArgs;
 use crate::report::{CommandResult, Failure, Outcome};
 use crate::signals;
 use crate::ui::Ui;
+use crate::watched_file::WatchedFile;
 use nra_convert::select::Selection;
 use nra_format::Error;
 use nra_format::Result as FormatResult;
@@ -101,7 +101,7 @@ fn open_with(
             let Some(ui) = ui else { return open_path(&path, &options) };
             let progress = Arc::new(ui.opening());
             archive::open_settled(&path, &mut || {
-                archive::open(Arc::new(Watched::new(FileSource::open(&path)?, &progress)), &options)
+                archive::open(Arc::new(WatchedFile::new(FileSource::open(&path)?, &progress)), &options)
             })
         })?
     };
@@ -114,15 +114,6 @@ fn open_with(
     })?;
     let needless_key = keys.is_given() && !archive.info().encrypted;
     Ok(Opened { archive, name, path, needless_key })
-}
-
-/// Returns a hint for an archive that is too damaged to be opened.
-pub fn unreadable_hint(path: &Path) -> &'static str {
-    if FileSource::open(path).is_ok_and(|source| is_nra(&source)) {
-        "use another copy, or nra salvage to recover readable entries"
-    } else {
-        "use another copy: without its index, the archive cannot be read"
-    }
 }
 
 /// Splits `name` into file and commit: `A@N` is commit N of A, unless a file of exactly that name exists.
@@ -177,39 +168,12 @@ pub fn stdin() -> CommandResult<io::Stdin> {
 /// # Errors
 ///
 /// As [`stdin`], and if no thread can be started.
-pub fn awaited_stdin() -> CommandResult<Awaited> {
-    Awaited::new(stdin()?, signals::stopped).map_err(|error| Error::io("read", Subject::StandardInput, error).into())
+pub fn interruptible_stdin() -> CommandResult<InterruptibleReader> {
+    InterruptibleReader::new(stdin()?, signals::stopped).map_err(|error| Error::io("read", Subject::StandardInput, error).into())
 }
 
 fn is_stdin(path: &Path) -> bool {
     path.as_os_str() == "-"
-}
-
-/// Converts an error into a failure that names the archive and adds a hint.
-pub fn explain(error: Error, archive: &str) -> Failure {
-    explain_at(error, archive, archive)
-}
-
-/// As [`explain`], for an error while reading the content of `entry`.
-pub fn explain_entry(error: Error, archive: &str, entry: &Entry) -> Failure {
-    explain_at(error, archive, &format!("{archive}: {}", entry.path))
-}
-
-fn explain_at(error: Error, archive: &str, place: &str) -> Failure {
-    let hint = match &error {
-        Error::Io { .. } | Error::Cancelled | Error::Usage { .. } => None,
-        Error::Corrupt { .. } => Some(format!("use nra verify {archive} to list the damage")),
-        Error::NotAnArchive { guess: FileGuess::Unknown | FileGuess::Zeros, .. } => Some(format!(
-            "use nra formats to list supported formats; for the remains of an NRA 5 archive, use nra salvage {archive} -o OUT"
-        )),
-        Error::NotAnArchive { .. } => Some("use nra formats to list supported formats".to_owned()),
-        Error::NotFound { .. } => Some(format!("use nra list {archive} to list its entries")),
-        other => keys::hint(other, archive),
-    };
-    let named = !matches!(error, Error::Io { .. } | Error::Cancelled);
-    let failure = Failure::from(error);
-    let failure = if named { failure.context(place) } else { failure };
-    hint.into_iter().fold(failure, Failure::hint)
 }
 
 /// Returns the failure for a missing entry, which may be hidden by a damaged index.
@@ -219,15 +183,6 @@ pub fn not_found(path: &[u8], opened: &Opened) -> Failure {
         return Failure::damaged(text).hint(format!("use nra verify {} to list the damage", opened.name));
     }
     explain(Error::NotFound { path: path.to_vec() }, &opened.name)
-}
-
-/// Returns the result of reading the index; reports damage as a warning and returns `None`.
-///
-/// # Errors
-///
-/// All errors except damage.
-pub fn intact<T>(result: Result<T, Error>, console: &Console) -> CommandResult<Option<T>> {
-    Ok(or_damage(result, b"", console)?)
 }
 
 /// Reports remarks about the archive and patterns without a match. Call it before the last output.
@@ -302,30 +257,4 @@ pub fn threads(resources: &ResourceArgs, archive: &dyn Archive) -> CommandResult
     let threads = if archive.is_sequential() { 1 } else { resources.threads() };
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
     pool.map_err(|error| Failure::failed(format!("cannot start threads: {error}")))
-}
-
-/// Returns the result of reading an entry's content; reports damage as a warning and returns `None`.
-///
-/// # Errors
-///
-/// All errors except damage, with the name of the archive.
-pub fn intact_content<T>(result: Result<T, Error>, path: &[u8], archive: &str, console: &Console) -> CommandResult<Option<T>> {
-    or_damage(result, path, console).map_err(|error| explain(error, archive))
-}
-
-/// Returns the result of reading an entry; reports damage as a warning that names the entry and returns `None`.
-///
-/// # Errors
-///
-/// All errors except damage.
-pub fn or_damage<T>(result: Result<T, Error>, path: &[u8], console: &Console) -> Result<Option<T>, Error> {
-    match result {
-        Ok(value) => Ok(Some(value)),
-        Err(error @ (Error::Corrupt { .. } | Error::Limit { .. } | Error::ResourceLimit { .. } | Error::Unsupported { .. })) => {
-            console.warn(Warning::damage(path, error.to_string()));
-            Ok(None)
-        }
-        Err(error) if path.is_empty() => Err(error),
-        Err(error) => Err(error.of_entry(path)),
-    }
 }

@@ -11,7 +11,7 @@ const MAX_CELL: usize = 40;
 
 /// A description as an object for programs.
 #[derive(Debug, Serialize)]
-pub struct InsideRecord {
+pub struct DescriptionRecord {
     format: &'static str,
     #[serde(skip_serializing_if = "String::is_empty")]
     brief: String,
@@ -35,7 +35,7 @@ struct FactRecord {
     value: String,
 }
 
-impl From<Description> for InsideRecord {
+impl From<Description> for DescriptionRecord {
     fn from(table: Description) -> Self {
         let (dtype, shape) = table.elements.map_or((None, None), |elements| (Some(elements.dtype), Some(elements.shape)));
         Self {

@@ -15,14 +15,14 @@ const BUFFERS: usize = 4;
 const PATIENCE: Duration = Duration::from_millis(100);
 
 /// A reader that another thread reads, which may wait for ever.
-pub struct Awaited {
+pub struct InterruptibleReader {
     full: Receiver<io::Result<Vec<u8>>>,
     current: Vec<u8>,
     taken: usize,
     stopped: fn() -> bool,
 }
 
-impl Awaited {
+impl InterruptibleReader {
     /// Starts reading. Once `stopped` says so, reading ends with [`Error::Cancelled`].
     ///
     /// # Errors
@@ -52,7 +52,7 @@ impl Awaited {
     }
 }
 
-impl Read for Awaited {
+impl Read for InterruptibleReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         while self.taken == self.current.len() {
             match self.full.recv_timeout(PATIENCE) {
@@ -81,7 +81,7 @@ mod tests {
     #[test]
     fn what_comes_is_read_to_its_end() {
         let content: Vec<u8> = (0..1_000_000u32).map(|number| (number % 251) as u8).collect();
-        let mut awaited = Awaited::new(io::Cursor::new(content.clone()), || false).unwrap();
+        let mut awaited = InterruptibleReader::new(io::Cursor::new(content.clone()), || false).unwrap();
         let mut found = Vec::new();
         awaited.read_to_end(&mut found).unwrap();
         assert!(found == content && awaited.read(&mut [0; 9]).unwrap() == 0);
@@ -91,7 +91,7 @@ mod tests {
     fn what_does_not_come_is_not_waited_for_when_the_work_is_stopped() {
         let (reader, mut writer) = io::pipe().unwrap();
         writer.write_all(b"beginning").unwrap();
-        let mut awaited = Awaited::new(reader, || true).unwrap();
+        let mut awaited = InterruptibleReader::new(reader, || true).unwrap();
         let error = awaited.read(&mut [0; 9]).unwrap_err();
         assert!(matches!(Error::io("read", "it", error), Error::Cancelled));
     }

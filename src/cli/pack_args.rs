@@ -6,8 +6,8 @@ use std::path::Path;
 
 use clap::ValueEnum;
 
-use crate::args::{FilterArgs, KeepArgs, MIN_MEMORY, ResourceArgs};
-use crate::commands::attr::{self, Of};
+use crate::args::{FilterArgs, KeepArgs, MIN_MEMORY, ResourceArgs, parse_percent};
+use crate::attributes::{self, Of};
 use crate::inputs;
 use crate::report::{CommandResult, Failure};
 use crate::ui::Ui;
@@ -72,7 +72,7 @@ pub struct PackingArgs {
 #[derive(Debug, clap::Args)]
 pub struct RecoveryArgs {
     /// Add recovery data that can restore PERCENT of damage (see nra protect)
-    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(1..=100), hide_short_help = true)]
+    #[arg(long, value_name = "PERCENT", value_parser = parse_percent, hide_short_help = true)]
     recovery: Option<u8>,
 }
 
@@ -261,7 +261,7 @@ fn options(args: &PackingArgs) -> CommandResult<PackOptions> {
         usize::try_from(names).unwrap_or(usize::MAX).min(most)
     });
     let mut writer = writer_options(&args.compression, &args.resources, &args.message)?;
-    writer.attributes = attributes(&args.attr, Of::Archive)?;
+    writer.attributes = parse_attributes(&args.attr, Of::Archive)?;
     Ok(PackOptions {
         writer,
         window_names,
@@ -271,7 +271,7 @@ fn options(args: &PackingArgs) -> CommandResult<PackOptions> {
         one_file_system: args.one_file_system,
         owner,
         xattrs: !fidelity.keep.no_xattrs,
-        tags: attributes(&args.tag, Of::Entries)?,
+        tags: parse_attributes(&args.tag, Of::Entries)?,
         media_types: args.media_type.clone(),
         times: !fidelity.keep.no_times,
         reproducible: fidelity.reproducible,
@@ -388,12 +388,12 @@ fn nameless(owner: &GivenOwner) -> GivenOwner {
 }
 
 /// Parses attributes from the command line. The last value of a name applies.
-fn attributes(texts: &[std::ffi::OsString], of: Of) -> CommandResult<Vec<Attribute>> {
-    let mut attributes: Vec<Attribute> = Vec::new();
+fn parse_attributes(texts: &[std::ffi::OsString], of: Of) -> CommandResult<Vec<Attribute>> {
+    let mut parsed: Vec<Attribute> = Vec::new();
     for text in texts {
-        attr::parse(text, of)?.insert_into(&mut attributes);
+        attributes::parse(text, of)?.insert_into(&mut parsed);
     }
-    Ok(attributes)
+    Ok(parsed)
 }
 
 fn read_dictionary(path: &Path) -> CommandResult<Vec<u8>> {

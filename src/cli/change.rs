@@ -9,9 +9,11 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+use crate::archive_errors;
 use crate::args::ResourceArgs;
-use crate::keys::KeyArgs;
-use crate::reading;
+use crate::dry_run::DRY_RUN;
+use crate::key_args::KeyArgs;
+use crate::open_archive;
 use crate::report::{CommandResult, Failure, Outcome};
 use crate::ui::Ui;
 use nra_convert::pack::named;
@@ -23,9 +25,6 @@ use nra_format::path::{EntryPath, Quoted, normal};
 use nra_format::progress::Warning;
 use nra_format::source::{FileSource, FileStore, ReadAt, Rehearsal, Store};
 use nra_text::{self, ArchiveField};
-
-/// Suffix of messages about a dry run.
-pub const DRY_RUN: &str = "dry run, nothing written";
 
 /// Options of commands that change an archive.
 #[derive(Debug, Clone, clap::Args)]
@@ -213,7 +212,7 @@ fn before_name(name: &str, before: u64) -> String {
 ///
 /// If `name` is an earlier commit or standard input.
 pub fn newest(name: &Path) -> CommandResult<PathBuf> {
-    match reading::locate(check_not_stdin(name)?, None)? {
+    match open_archive::locate(check_not_stdin(name)?, None)? {
         (path, None) => Ok(path),
         (_, Some(_)) => {
             let shown = Quoted::new(name.as_os_str().as_bytes()).to_string();
@@ -293,12 +292,12 @@ pub fn explain(error: Error, archive: &str) -> Failure {
         Error::Io { source, .. } if source.kind() == ErrorKind::ResourceBusy => {
             Failure::from(error).hint("try again when the other process has finished; reading is possible meanwhile")
         }
-        Error::Unsupported { .. } | Error::NotAnArchive { .. } => reading::explain(error, archive)
+        Error::Unsupported { .. } | Error::NotAnArchive { .. } => archive_errors::explain(error, archive)
             .hint(format!("only NRA 5 archives can be changed; use nra convert {archive} to create one")),
-        Error::Corrupt { .. } => reading::explain(error, archive)
+        Error::Corrupt { .. } => archive_errors::explain(error, archive)
             .hint(format!("damaged archives cannot be changed; use nra salvage {archive} -o OUT to recover readable entries")),
         Error::Cancelled => Failure::from(error).hint(format!("{archive} is unchanged")),
-        _ => reading::explain(error, archive),
+        _ => archive_errors::explain(error, archive),
     }
 }
 

@@ -30,7 +30,7 @@ fn explain_at(error: Error, archive: &str, place: &str) -> Failure {
     let hint = match &error {
         Error::Io { .. } | Error::Cancelled | Error::Usage { .. } => None,
         Error::Corrupt { .. } => Some(format!("use nra verify {archive} to list the damage")),
-        Error::NotAnArchive { looks: FileGuess::Unknown | FileGuess::Zeros, .. } => Some(format!(
+        Error::NotAnArchive { guess: FileGuess::Unknown | FileGuess::Zeros, .. } => Some(format!(
             "use nra formats to list supported formats; for the remains of an NRA 5 archive, use nra salvage {archive} -o OUT"
         )),
         Error::NotAnArchive { .. } => Some("use nra formats to list supported formats".to_owned()),

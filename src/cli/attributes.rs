@@ -13,8 +13,10 @@ use nra_text::PathField;
 #[derive(Debug, Serialize)]
 pub struct AttributeRecord {
     namespace: &'static str,
-    name: String,
-    value: String,
+    /// The name.
+    pub name: String,
+    /// The value.
+    pub value: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     value_b64: Option<String>,
 }

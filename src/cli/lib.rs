@@ -40,7 +40,6 @@ use clap::{CommandFactory, FromArgMatches, Parser};
 use crate::args::GlobalArgs;
 use crate::commands::Command;
 use crate::exit_code::Code;
-use crate::open_archive;
 use crate::report::Failure;
 use crate::ui::Ui;
 
@@ -87,8 +86,8 @@ fn run(mut arguments: Vec<OsString>) -> Code {
         arguments.retain(|argument| !command_line::is_option(argument));
     }
     let contains = |word: &str| arguments.iter().skip(1).any(|argument| argument == word);
-    let definition = if contains("--help") || contains("help") { definition() } else { help::short(definition()) };
-    let cli = match definition.try_get_matches_from(&arguments).and_then(|matches| Cli::from_arg_matches(&matches)) {
+    let parser = if contains("--help") || contains("help") { definition() } else { help::short(definition()) };
+    let cli = match parser.try_get_matches_from(&arguments).and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
         Err(error) => return handle_clap_error(&error, &arguments),
     };
@@ -108,7 +107,7 @@ fn opens_browser(arguments: &[OsString]) -> bool {
         let is_wanted = match arguments {
             [_] => !commands::browse::archives_in(std::path::Path::new(".")).is_empty(),
             [_, word, rest @ ..] => {
-                let found = open_archive::locate(std::path::Path::new(word), None).is_ok_and(|(path, _)| path.exists());
+                let found = crate::open_archive::locate(std::path::Path::new(word), None).is_ok_and(|(path, _)| path.exists());
                 found
                     && definition().find_subcommand(word).is_none()
                     && rest.first().is_none_or(|next| command_line::is_option(next))

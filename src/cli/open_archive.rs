@@ -22,7 +22,7 @@ use nra_format::Result as FormatResult;
 use nra_format::archive::{self, Archive, OpenOptions, extension_mismatch, is_nra, open_path, open_stream};
 use nra_format::container::Container;
 use nra_format::entry::Entry;
-use nra_format::error::{FileGuess, STANDARD_INPUT, Subject};
+use nra_format::error::{STANDARD_INPUT, Subject};
 use nra_format::nra::reader::NraReader;
 use nra_format::path::Quoted;
 use nra_format::progress::{Severity, Warning};

@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn messages_are_readable() {
-        for (line, message) in [
+        for (line, expected) in [
             ("list", "missing ARCHIVE"),
             ("cat a", "missing PATH"),
             ("list a --lnog", "unknown option --lnog"),
@@ -239,7 +239,7 @@ mod tests {
         ] {
             let arguments: Vec<OsString> = ["nra"].into_iter().chain(line.split(' ')).map(OsString::from).collect();
             let error = crate::definition().try_get_matches_from(&arguments).unwrap_err();
-            assert_eq!(message(&error, &arguments), message, "{line}");
+            assert_eq!(message(&error, &arguments), expected, "{line}");
         }
     }
 }

@@ -8,8 +8,8 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::archive_errors;
 use crate::args::{ArchiveArg, ContainerArgs, ResourceArgs};
-use crate::console::Console;
 use crate::interruptible::InterruptibleReader;
 use crate::key_args::KeyArgs;
 use crate::report::{CommandResult, Failure, Outcome};
@@ -19,9 +19,8 @@ use crate::watched_file::WatchedFile;
 use nra_convert::select::Selection;
 use nra_format::Error;
 use nra_format::Result as FormatResult;
-use nra_format::archive::{self, Archive, OpenOptions, extension_mismatch, is_nra, open_path, open_stream};
+use nra_format::archive::{self, Archive, OpenOptions, extension_mismatch, open_path, open_stream};
 use nra_format::container::Container;
-use nra_format::entry::Entry;
 use nra_format::error::{STANDARD_INPUT, Subject};
 use nra_format::nra::reader::NraReader;
 use nra_format::path::Quoted;
@@ -108,8 +107,8 @@ fn open_with(
     let archive = opened.map_err(|error| {
         match &error {
             // An archive that cannot be opened cannot be verified either.
-            Error::Corrupt { .. } => Failure::from(error).context(&name).hint(unreadable_hint(&path)),
-            _ => explain(error, &name),
+            Error::Corrupt { .. } => Failure::from(error).context(&name).hint(archive_errors::unreadable_hint(&path)),
+            _ => archive_errors::explain(error, &name),
         }
     })?;
     let needless_key = keys.is_given() && !archive.info().encrypted;
@@ -182,7 +181,7 @@ pub fn not_found(path: &[u8], opened: &Opened) -> Failure {
         let text = format!("{}: entry {} not found, but the index is damaged", opened.name, Quoted::new(path));
         return Failure::damaged(text).hint(format!("use nra verify {} to list the damage", opened.name));
     }
-    explain(Error::NotFound { path: path.to_vec() }, &opened.name)
+    archive_errors::explain(Error::NotFound { path: path.to_vec() }, &opened.name)
 }
 
 /// Reports remarks about the archive and patterns without a match. Call it before the last output.

@@ -29,7 +29,7 @@ use nra_tui::state::{Facts, State};
 use nra_tui::theme::{Depth, Ground, Theme};
 use nra_tui::update::{start, update};
 use nra_tui::view::view;
-use nra_tui::work::Work;
+use nra_tui::workers::Workers;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
@@ -119,7 +119,7 @@ fn write(path: &Path, entries: u64) {
 /// The browser without its terminal.
 struct Driver {
     state: State,
-    work: Work,
+    workers: Workers,
     events: Receiver<Event>,
     source: Arc<RecordingSource<FileSource>>,
     started: Instant,
@@ -139,10 +139,10 @@ impl Driver {
     }
 
     fn perform(&mut self, effects: Vec<Effect>) {
-        self.work.publish(&self.state.requests);
+        self.workers.publish(&self.state.requests);
         for effect in effects {
             // What concerns the terminal has none.
-            drop(self.work.perform(effect));
+            drop(self.workers.perform(effect));
         }
     }
 
@@ -211,8 +211,8 @@ fn look_around(path: &Path, entries: u64, failures: &mut Vec<String>) -> Driver 
     let (sender, events) = unbounded();
     let facts = Facts { name: "million.nra".to_owned(), info: archive.info().clone(), ..Facts::default() };
     let state = State::new(facts, Theme::new(Ground::Dark, Depth::True), Keymap::default(), SCREEN.0, SCREEN.1);
-    let work = Work::start(&archive, &sender);
-    let mut driver = Driver { state, work, events, source, started: begun, busy: false, answers: Duration::ZERO };
+    let workers = Workers::start(&archive, &sender);
+    let mut driver = Driver { state, workers, events, source, started: begun, busy: false, answers: Duration::ZERO };
     let effects = start(&mut driver.state);
     driver.perform(effects);
     while !driver.state.listing.loaded {

@@ -90,7 +90,7 @@ pub enum Action {
     /// Take the last planned change back.
     Undo,
     /// Show what is planned.
-    Plans,
+    PendingChanges,
     /// Write what is planned.
     Write,
     /// Make an earlier commit the newest state again.

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::door::{Door, Password};
+use crate::open_target::{OpenTarget, Password};
 use crate::requests::{RequestId, RequestKind};
 use crate::rows::Scope;
 use crate::state::arrange::ArrangeRequest;
@@ -12,8 +12,8 @@ use crate::state::finder::FindRequest;
 use crate::state::jobs::JobId;
 use crate::state::listing::RowsRequest;
 use crate::state::marks::{Among, Change};
-use crate::state::pane::{PreviewRequest, StopsRequest};
-use crate::state::staged::{Stage, Staged};
+use crate::state::pane::{OccurrencesRequest, PreviewRequest};
+use crate::state::pending::{PendingChange, PendingChanges};
 use crate::task::Task;
 use nra_format::entry::Entry;
 use nra_format::path::EntryPath;
@@ -65,7 +65,7 @@ pub enum Request {
     /// A preview.
     Preview(PreviewRequest),
     /// All occurrences of a text in the preview.
-    Occurrences(StopsRequest),
+    Occurrences(OccurrencesRequest),
     /// Paths that match a pattern.
     Find(FindRequest),
     /// Which entries to mark.
@@ -83,7 +83,7 @@ pub enum Request {
     /// Paths on disk that start with this, perhaps only directories.
     Completions(String, bool),
     /// Another archive, or another commit of this one, with a password if one was typed.
-    Open(Door, Option<Password>),
+    Open(OpenTarget, Option<Password>),
     /// The commits of the archive.
     Commits,
     /// Archives to choose from.
@@ -142,12 +142,12 @@ pub enum Check {
         /// The archive, which can't be added to itself.
         file: PathBuf,
         /// What is planned.
-        staged: Staged,
+        pending: PendingChanges,
     },
     /// A change does not clash with what is there, once what is planned is done.
-    Plan(Stage, Staged),
+    Change(PendingChange, PendingChanges),
     /// What is left of plans when the one of this index is taken back.
-    Back(usize, Staged),
+    Undo(usize, PendingChanges),
     /// Nothing is in the way of a file to be written.
     Output(PathBuf),
 }

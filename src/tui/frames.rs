@@ -83,7 +83,7 @@ fn title(dialog: &Dialog) -> String {
         // The path is the first of the facts.
         Dialog::Sheet { title, .. } => title.clone(),
         Dialog::Commits { .. } => "Commits".to_owned(),
-        Dialog::Plans { .. } => "Planned".to_owned(),
+        Dialog::PendingChanges { .. } => "Planned".to_owned(),
         Dialog::Jobs { .. } => "Jobs".to_owned(),
     }
 }
@@ -157,9 +157,9 @@ pub fn frame(dialog: &Dialog, state: &State) -> Option<Frame> {
             let width = screen.width.saturating_sub(8).clamp(30, 96);
             (width, rows(list.len()).min(lower).max(2), "enter goes there · esc closes")
         }
-        Dialog::Plans { .. } => {
+        Dialog::PendingChanges { .. } => {
             let plans = state.changes.pending.list();
-            let width = plans.iter().map(|plan| glyphs::width(&plan.told())).max().unwrap_or(0).clamp(44, 96);
+            let width = plans.iter().map(|plan| glyphs::width(&plan.describe())).max().unwrap_or(0).clamp(44, 96);
             (rows(width), rows(plans.len()).min(lower).max(2), "u takes it back · W writes all · esc closes")
         }
         Dialog::Jobs { job: chosen, .. } => {
@@ -279,7 +279,7 @@ pub fn choices(dialog: &Dialog, state: &State, frame: &Frame) -> Option<Choices>
             Some(Choices::new(list, each, finder.cursor, finder.hits.len()))
         }
         Dialog::Commits { list, cursor } => Some(Choices::new(inner, 1, *cursor, list.len())),
-        Dialog::Plans { cursor } => Some(Choices::new(inner, 1, *cursor, state.changes.pending.list().len())),
+        Dialog::PendingChanges { cursor } => Some(Choices::new(inner, 1, *cursor, state.changes.pending.list().len())),
         Dialog::Jobs { job: chosen, .. } => {
             let cursor = state.jobs.place(*chosen);
             let has_log = job(state, cursor).is_some_and(|job| !Log::new(job, inner.width).sentences.is_empty());

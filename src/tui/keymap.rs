@@ -167,7 +167,7 @@ pub const COMMANDS: &[Command] = &[
     command(Action::Remove, "remove", &["d", "f8", "del"], BROWSER, Group::Work, "Plan to remove (delete) what is marked, or the entry", ""),
     command(Action::Rename, "rename", &["r", "f6"], BROWSER, Group::Work, "Plan to rename or move the entry", ""),
     command(Action::Undo, "undo", &["u"], BROWSER, Group::Work, "Take the last planned change back", ""),
-    command(Action::Plans, "plans", &["P"], BROWSER, Group::Work, "Show what is planned, and take some of it back", ""),
+    command(Action::PendingChanges, "plans", &["P"], BROWSER, Group::Work, "Show what is planned, and take some of it back", ""),
     command(Action::Write, "write", &["W"], BROWSER, Group::Work, "Write what is planned as one commit", ""),
     command(Action::Revert, "return", &["U"], BROWSER, Group::Work, "Undo the last commit, or return to the one shown; asks first", ""),
     command(Action::Convert, "convert", &["c"], BROWSER, Group::Work, "Write everything as another archive; asks its name", ""),

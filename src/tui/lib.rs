@@ -5,12 +5,11 @@
 //! never as a whole.
 
 pub mod action;
-pub mod ask;
+pub mod background;
 pub mod canvas;
 pub mod config;
 mod copies;
 pub mod crumbs;
-pub mod door;
 pub mod effect;
 pub mod environment;
 pub mod event;
@@ -21,10 +20,9 @@ pub mod key;
 mod keyboard;
 pub mod keymap;
 pub mod layout;
-pub mod left;
 pub mod limits;
-pub mod memory;
 pub mod nested;
+pub mod open_target;
 mod opening;
 pub mod options;
 pub mod preview;
@@ -37,12 +35,14 @@ pub mod sample;
 pub mod session;
 mod signals;
 pub mod state;
+pub mod stored_positions;
 pub mod task;
 pub mod terminal;
+pub mod terminal_query;
 #[cfg(test)]
 mod tests;
 pub mod theme;
 pub mod treemap;
 pub mod update;
 pub mod view;
-pub mod work;
+pub mod workers;

@@ -7,14 +7,14 @@ use std::thread;
 
 use crossbeam_channel::Sender;
 
-use crate::door::{Door, Password};
 use crate::effect::Effect;
 use crate::event::Event;
+use crate::open_target::{OpenTarget, Password};
 use crate::options::{Opened, Options};
 use crate::requests::RequestId;
 use crate::session::{Found, Session};
 use crate::state::Facts;
-use crate::work::{FAULT, answered, told};
+use crate::workers::{FAULT, catch_fault, told};
 use crate::{glyphs, nested};
 use nra_format::archive::{Archive, OpenOptions};
 use nra_format::crypt::Secret;
@@ -33,19 +33,26 @@ pub fn step_out(id: RequestId, session: &mut Session) -> Vec<Effect> {
     session.feed(Event::Response(id, Box::new(Event::Opened(Box::new(facts)))))
 }
 
-/// Opens what a door leads to, with a password if one was typed.
-pub fn open(id: RequestId, door: Door, password: Option<Password>, session: &Session, events: &Sender<Event>, options: &Options) {
+/// Opens what a target leads to, with a password if one was typed.
+pub fn open(
+    id: RequestId,
+    target: OpenTarget,
+    password: Option<Password>,
+    session: &Session,
+    events: &Sender<Event>,
+    options: &Options,
+) {
     let (file, shown) = (session.file.clone(), &session.state.archive);
-    let secret = password.map(|password| secret(password, door == Door::Content && shown.has_keys_only()));
+    let secret = password.map(|password| secret(password, target == OpenTarget::Unlocked && shown.has_keys_only()));
     // An archive within another one is opened anew from there.
-    let (way, outer, around) = match (&door, &shown.inside, session.outer.last()) {
-        (Door::Content, Some(entry), Some((facts, archive))) => (Door::Inside(entry.clone()), archive, facts),
-        _ => (door.clone(), session.work.archive(), shown),
+    let (way, outer, around) = match (&target, &shown.inside, session.outer.last()) {
+        (OpenTarget::Unlocked, Some(entry), Some((facts, archive))) => (OpenTarget::Nested(entry.clone()), archive, facts),
+        _ => (target.clone(), session.workers.archive(), shown),
     };
     let (outer, name, depth) = (Arc::clone(outer), around.name.clone(), around.depth);
     let (options, slot) = (options.clone(), Arc::clone(&session.opened));
     let find = move || {
-        let Door::Inside(entry) = way else {
+        let OpenTarget::Nested(entry) = way else {
             return (options.opener)(&way, &file, secret).map(|opened| (opened.facts(&options), opened));
         };
         let archive = nested::open(&*outer, &entry, secret, options.config.limits.archive)?;
@@ -58,13 +65,13 @@ pub fn open(id: RequestId, door: Door, password: Option<Password>, session: &Ses
             keep(&slot, id, (opened.archive, opened.path));
             Event::Opened(Box::new(facts))
         }
-        Err(Error::KeyNeeded) => Event::Locked(door, false),
-        Err(Error::WrongKey) => Event::Locked(door, true),
-        Err(error) => Event::Trouble(told(&error)),
+        Err(Error::KeyNeeded) => Event::Locked(target, false),
+        Err(Error::WrongKey) => Event::Locked(target, true),
+        Err(error) => Event::Error(told(&error)),
     };
-    let (turn, is_awaited, events) = (Arc::clone(&session.turn), session.work.awaits(id), events.clone());
+    let (turn, is_awaited, events) = (Arc::clone(&session.turn), session.workers.awaits(id), events.clone());
     thread::spawn(move || {
-        let event = in_turn(&turn, is_awaited, || answered(Event::Trouble(FAULT.to_owned()), open));
+        let event = in_turn(&turn, is_awaited, || catch_fault(Event::Error(FAULT.to_owned()), open));
         event.map(|event| drop(events.send(Event::Response(id, Box::new(event)))))
     });
 }
@@ -78,12 +85,12 @@ fn keep(slot: &Mutex<HashMap<RequestId, Found>>, id: RequestId, found: Found) {
 pub fn list_commits(id: RequestId, session: &Session, events: &Sender<Event>, options: &Options) {
     let (opener, events, file) = (Arc::clone(&options.opener), events.clone(), session.file.clone());
     let list = move || {
-        let commits = opener(&Door::Commit(None), &file, None)
+        let commits = opener(&OpenTarget::Commit(None), &file, None)
             .and_then(|opened| opened.archive.commits().take(MAX_COMMITS).collect::<Result<Vec<_>>>());
         commits.map_err(|error| told(&error))
     };
     thread::spawn(move || {
-        let commits = Event::Commits(answered(Err(FAULT.to_owned()), list));
+        let commits = Event::Commits(catch_fault(Err(FAULT.to_owned()), list));
         drop(events.send(Event::Response(id, Box::new(commits))));
     });
 }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use rustix::fs::{Access, access};
 
 use crate::config::Config;
-use crate::door::Door;
 use crate::environment::Environment;
+use crate::open_target::OpenTarget;
 use crate::state::{DAMAGED, Facts, ONLY_NRA, READ_ONLY, WRITE_PROTECTED};
 use nra_format::archive::Archive;
 use nra_format::container::Container;
@@ -52,8 +52,8 @@ impl Opened {
     }
 }
 
-/// Opens what a door leads to, beside the archive file that is shown, with a password if one was typed.
-pub type Opener = Arc<dyn Fn(&Door, &Path, Option<Secret>) -> Result<Opened> + Send + Sync>;
+/// Opens what a target leads to, beside the archive file that is shown, with a password if one was typed.
+pub type Opener = Arc<dyn Fn(&OpenTarget, &Path, Option<Secret>) -> Result<Opened> + Send + Sync>;
 
 /// How the browser runs.
 #[derive(Clone)]

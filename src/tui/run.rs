@@ -10,27 +10,27 @@ use std::time::Duration;
 use crossbeam_channel::{RecvTimeoutError, Sender, bounded, unbounded};
 use crossterm::event::{self, KeyEventKind};
 
-use crate::ask::{Told, ask, begins_late, rest_of_late};
+use crate::background::BackgroundRun;
 use crate::canvas::{self, Canvas, Protocol};
 use crate::config::ThemeName;
 use crate::copies::Copies;
-use crate::door::Door;
 use crate::effect::{Effect, Request};
 use crate::event::Event;
 use crate::key::Key;
 use crate::keyboard::Keyboard;
 use crate::layout::{SHARE, SHARES};
-use crate::left::Left;
-use crate::memory::Memory;
+use crate::open_target::OpenTarget;
 use crate::options::{Opened, Options};
 use crate::requests::RequestId;
 use crate::session::Session;
 use crate::state::jobs::Ending;
 use crate::state::{State, Tone};
+use crate::stored_positions::StoredPositions;
 use crate::terminal::{self, Screen};
+use crate::terminal_query::{TerminalReply, begins_late, query, rest_of_late};
 use crate::theme::{Depth, Ground, Theme};
 use crate::update::{keep, start};
-use crate::work::{FAULT, Work, answered, sealed};
+use crate::workers::{FAULT, Workers, catch_fault, sealed};
 use crate::{opening, program, signals};
 use nra_format::entry::Entry;
 use nra_format::error::reason;
@@ -42,7 +42,7 @@ const MOMENT: Duration = Duration::from_millis(200);
 /// # Errors
 ///
 /// What the terminal says.
-pub fn run(archive: Option<Opened>, options: &Options) -> io::Result<Left> {
+pub fn run(archive: Option<Opened>, options: &Options) -> io::Result<BackgroundRun> {
     let (width, height) = crossterm::terminal::size()?;
     let vacant = archive.is_none();
     let opened = archive.map_or_else(opening::nothing, Ok)?;
@@ -53,7 +53,7 @@ pub fn run(archive: Option<Opened>, options: &Options) -> io::Result<Left> {
     state.preview.limits = options.config.limits;
     state.settings.ascii = terminal::is_plain(|name| options.environment.text(name));
     if options.config.remember && !options.read_only {
-        state.places.memory = Memory::read();
+        state.places.memory = StoredPositions::read();
         state.layout.list_share =
             state.places.memory.share.filter(|share| SHARES.contains(share)).unwrap_or(state.layout.list_share);
     }
@@ -65,21 +65,21 @@ pub fn run(archive: Option<Opened>, options: &Options) -> io::Result<Left> {
     }
     match options.warnings.as_slice() {
         [] => {}
-        [warning] => state.say(Tone::Warning, warning.clone()),
-        [first, rest @ ..] => state.say(Tone::Warning, format!("{first} (and {} more: J shows them)", rest.len())),
+        [warning] => state.notify(Tone::Warning, warning.clone()),
+        [first, rest @ ..] => state.notify(Tone::Warning, format!("{first} (and {} more: J shows them)", rest.len())),
     }
 
     let (sender, events) = unbounded();
     let copies = Copies::default();
     let handle = signals::watch(&sender, options.pass, copies.remover())?;
     let mut screen = Screen::take(options.config.mouse)?;
-    let work = Work::start(&archive, &sender);
+    let work = Workers::start(&archive, &sender);
     drop(archive);
     let ask_ground = needs_ground(options);
     let known = protocol(options, &state);
     let font = terminal::font();
     // A terminal that draws says how large its cells are.
-    let told = if ask_ground || known.is_none() && font.is_some() { ask(ask_ground)? } else { Told::default() };
+    let told = if ask_ground || known.is_none() && font.is_some() { query(ask_ground)? } else { TerminalReply::default() };
     if ask_ground {
         state.settings.theme = theme(options, told.ground);
     }
@@ -90,7 +90,7 @@ pub fn run(archive: Option<Opened>, options: &Options) -> io::Result<Left> {
     session.file = file.unwrap_or_default();
     session.copies = copies;
     let mut effects = match &options.locked {
-        Some(path) => session.feed(Event::Locked(Door::File(path.clone()), false)),
+        Some(path) => session.feed(Event::Locked(OpenTarget::File(path.clone()), false)),
         None => start(&mut session.state),
     };
     session.keyboard = Some(Keyboard::start(typed(&sender, told.typed), &sender));
@@ -112,7 +112,7 @@ pub fn run(archive: Option<Opened>, options: &Options) -> io::Result<Left> {
     }
     // Jobs that go on find the terminal as it was.
     drop(screen);
-    let left = Left::new(session, handle);
+    let left = BackgroundRun::new(session, handle);
     ended.map(|()| left)
 }
 
@@ -128,9 +128,7 @@ fn outside(
         Effect::Suspend => {
             if !signals::is_job() {
                 session.read_on();
-                return Ok(
-                    session.feed(Event::Trouble("there is no shell that would go on with a program that stops".to_owned()))
-                );
+                return Ok(session.feed(Event::Error("there is no shell that would go on with a program that stops".to_owned())));
             }
             screen.release();
             // The terminal is taken again when the system tells that this is over.
@@ -148,7 +146,7 @@ fn outside(
             }
         }
         Effect::Page(entry) => {
-            let archive = Arc::clone(session.work.archive());
+            let archive = Arc::clone(session.workers.archive());
             let pager = options.environment.command(&["PAGER"], "less");
             let shown = screen.lend(|| program::page(&*archive, &entry, &pager))?;
             session.read_on();
@@ -171,7 +169,7 @@ fn outside(
             session.read_on();
             match edited {
                 Ok(None) => {}
-                Ok(Some(remark)) => return Ok(session.feed(Event::Trouble(remark.to_owned()))),
+                Ok(Some(remark)) => return Ok(session.feed(Event::Error(remark.to_owned()))),
                 Err(error) => return Ok(session.feed(trouble("show it in another program", &error))),
             }
         }
@@ -180,13 +178,13 @@ fn outside(
                 return Ok(session.feed(trouble("make a copy of it", &error)));
             }
         }
-        Effect::Request(id, Request::Open(Door::Outside, _)) => return Ok(opening::step_out(id, session)),
-        Effect::Request(id, Request::Open(door, password)) => opening::open(id, door, password, session, events, options),
+        Effect::Request(id, Request::Open(OpenTarget::Parent, _)) => return Ok(opening::step_out(id, session)),
+        Effect::Request(id, Request::Open(target, password)) => opening::open(id, target, password, session, events, options),
         Effect::Request(id, Request::Commits) => opening::list_commits(id, session, events, options),
         Effect::Request(id, Request::Archives) => {
             let (look, events) = (Arc::clone(&options.look), events.clone());
             thread::spawn(move || {
-                let archives = Event::Archives(answered(Vec::new(), || look()));
+                let archives = Event::Archives(catch_fault(Vec::new(), || look()));
                 drop(events.send(Event::Response(id, Box::new(archives))));
             });
         }
@@ -201,12 +199,12 @@ fn outside(
 /// for the editor.
 fn fetch(id: RequestId, entry: Entry, session: &Session, events: &Sender<Event>, limit: u64) -> io::Result<bool> {
     let copy = session.copies.begin(entry.path.name())?;
-    let archive = Arc::clone(session.work.archive());
-    let (events, is_awaited) = (events.clone(), session.work.awaits(id));
+    let archive = Arc::clone(session.workers.archive());
+    let (events, is_awaited) = (events.clone(), session.workers.awaits(id));
     let (running, has_ended) = bounded::<()>(0);
     thread::spawn(move || {
         let make = || program::copy_to(&*archive, &entry, &copy, limit, &is_awaited).map(|()| copy);
-        let copied = answered(Err(io::Error::other(FAULT)), make);
+        let copied = catch_fault(Err(io::Error::other(FAULT)), make);
         drop(events.send(Event::Response(id, Box::new(told_of_copy(copied)))));
         drop(running);
     });
@@ -215,20 +213,20 @@ fn fetch(id: RequestId, entry: Entry, session: &Session, events: &Sender<Event>,
 
 /// Tells of a copy, or why there is none.
 fn told_of_copy(copy: io::Result<PathBuf>) -> Event {
-    copy.map_or_else(|error| trouble("make a copy of it", &error), Event::Copied)
+    copy.map_or_else(|error| trouble("make a copy of it", &error), Event::CopyReady)
 }
 
 /// Makes a copy of content and opens it as the system does, on a thread of its own.
 fn launch(entry: Entry, session: &Session, events: &Sender<Event>, options: &Options) -> io::Result<()> {
     let copy = session.copies.begin(entry.path.name())?;
-    let (archive, events) = (Arc::clone(session.work.archive()), events.clone());
+    let (archive, events) = (Arc::clone(session.workers.archive()), events.clone());
     let (launcher, limit) = (options.config.launcher.clone(), options.config.limits.copy);
     thread::spawn(move || {
         let launch = || {
             program::copy_to(&*archive, &entry, &copy, limit, &|| true)?;
             program::launch(&launcher, &copy)
         };
-        if let Err(error) = answered(Err(io::Error::other(FAULT)), launch) {
+        if let Err(error) = catch_fault(Err(io::Error::other(FAULT)), launch) {
             drop(events.send(trouble("open it", &error)));
         }
     });
@@ -281,9 +279,9 @@ fn protocol(options: &Options, state: &State) -> Option<Protocol> {
 /// Tells why something is not done. Where that is for want of a password it can be given.
 fn trouble(what: &str, error: &io::Error) -> Event {
     if let Some(wrong) = error.get_ref().and_then(|inner| inner.downcast_ref()).and_then(sealed) {
-        return Event::Locked(Door::Content, wrong);
+        return Event::Locked(OpenTarget::Unlocked, wrong);
     }
-    Event::Trouble(format!("cannot {what}: {}", reason(error)))
+    Event::Error(format!("cannot {what}: {}", reason(error)))
 }
 
 /// Reads what is typed from the terminal; what was typed before comes first.

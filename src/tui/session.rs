@@ -18,7 +18,7 @@ use crate::requests::RequestId;
 use crate::state::{Facts, State};
 use crate::update::update;
 use crate::view::view;
-use crate::work::Work;
+use crate::workers::Workers;
 use nra_format::archive::Archive;
 
 /// A new list may take this long to come before an empty one is drawn.
@@ -35,7 +35,7 @@ pub(super) type Found = (Arc<dyn Archive>, Option<PathBuf>);
 pub struct Session {
     /// The state.
     pub state: State,
-    pub(super) work: Work,
+    pub(super) workers: Workers,
     pub(super) events: Receiver<Event>,
     started: Instant,
     /// Where keys come from.
@@ -64,13 +64,13 @@ pub struct Session {
 
 impl Session {
     /// Begins.
-    pub fn new(state: State, work: Work, events: Receiver<Event>) -> Self {
+    pub fn new(state: State, workers: Workers, events: Receiver<Event>) -> Self {
         let (started, outside, opened) = (Instant::now(), VecDeque::new(), Arc::default());
         let drawn = started.checked_sub(FRAME).unwrap_or(started);
         Self {
             drawn,
             state,
-            work,
+            workers,
             events,
             started,
             keyboard: None,
@@ -97,9 +97,9 @@ impl Session {
         terminal: &mut Terminal<B>,
     ) -> io::Result<Effect> {
         loop {
-            self.work.publish(&self.state.requests);
+            self.workers.publish(&self.state.requests);
             for effect in effects.drain(..) {
-                self.outside.extend(self.work.perform(effect));
+                self.outside.extend(self.workers.perform(effect));
             }
             if let Some(next) = self.outside.pop_front() {
                 self.detached = next == Effect::Detach;
@@ -149,7 +149,7 @@ impl Session {
         for _ in 0..BATCH {
             // What was asked of this archive is handed over before the next event, which may bring another one.
             for effect in effects.drain(..) {
-                self.outside.extend(self.work.perform(effect));
+                self.outside.extend(self.workers.perform(effect));
             }
             if !self.outside.is_empty() {
                 break;
@@ -188,7 +188,7 @@ impl Session {
             self.ended_by = Some(signal);
         }
         if let Event::Response(id, answer) = &event
-            && let Event::Copied(copy) = &**answer
+            && let Event::CopyReady(copy) = &**answer
             && !self.state.requests.awaits(*id)
         {
             self.copies.remove(copy);
@@ -200,14 +200,14 @@ impl Session {
         {
             self.file = file.unwrap_or_else(|| std::mem::take(&mut self.file));
             if facts.depth > self.state.archive.depth {
-                self.outer.push((self.state.archive.clone(), Arc::clone(self.work.archive())));
+                self.outer.push((self.state.archive.clone(), Arc::clone(self.workers.archive())));
             } else {
                 self.outer.truncate(facts.depth);
             }
-            self.work.turn_to(&archive);
+            self.workers.turn_to(&archive);
         }
         let effects = update(&mut self.state, event, self.started.elapsed());
-        self.work.publish(&self.state.requests);
+        self.workers.publish(&self.state.requests);
         effects
     }
 
@@ -248,7 +248,7 @@ mod tests {
         let archive = sample::archive(&["a"]);
         let state = State::new(Facts::default(), Theme::new(Ground::Dark, Depth::Mono), Keymap::default(), 80, 24);
         let (sender, events) = unbounded();
-        let mut session = Session::new(state, Work::start(&archive, &sender), events);
+        let mut session = Session::new(state, Workers::start(&archive, &sender), events);
         let entry = archive.entry(0).unwrap();
         for given_up in [false, true] {
             let Effect::Request(id, _) = session.state.request(Request::Copy(entry.clone())) else { unreachable!() };
@@ -256,7 +256,7 @@ mod tests {
             if given_up {
                 session.state.requests.cancel(RequestKind::Copy);
             }
-            let effects = session.feed(Event::Response(id, Box::new(Event::Copied(copy.clone()))));
+            let effects = session.feed(Event::Response(id, Box::new(Event::CopyReady(copy.clone()))));
             assert_eq!((effects.contains(&Effect::Edit(copy.clone())), copy.exists()), (!given_up, !given_up));
         }
     }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::path::PathBuf;
 
-use crate::state::staged::Stage;
+use crate::state::pending::PendingChange;
 use nra_convert::extract::Overwrite;
 
 /// Long work.
@@ -29,7 +29,7 @@ pub enum Task {
         /// Message of the new commit.
         message: String,
         /// The changes.
-        changes: Vec<Stage>,
+        changes: Vec<PendingChange>,
     },
     /// Make an earlier commit the newest state again.
     Revert {

@@ -23,12 +23,12 @@ use nra_format::nra::reader::{NraReader, open_remains};
 use nra_format::path::Quoted;
 use nra_format::progress::{Severity, Warning};
 use nra_format::source::FileSource;
+use nra_tui::background::{BackgroundRun, JobReport};
 use nra_tui::canvas::Pictures;
 use nra_tui::config::{Config, ThemeName};
-use nra_tui::door::Door;
 use nra_tui::environment::Environment;
 use nra_tui::glyphs;
-use nra_tui::left::{Left, Told};
+use nra_tui::open_target::OpenTarget;
 use nra_tui::options::{Opened, Opener, Options};
 use nra_tui::run;
 use nra_tui::state::jobs::Ending;
@@ -209,19 +209,19 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
 }
 
 /// Follows what goes on without the screen, and says how it ended.
-fn follow(mut left: Left, ui: &Ui) -> CommandResult {
+fn follow(mut left: BackgroundRun, ui: &Ui) -> CommandResult {
     let console = ui.console();
     let mut failed = None;
     while let Some(told) = left.tell() {
         match told {
-            Told::GoingOn(count) => {
+            JobReport::GoingOn(count) => {
                 console.note(&format!("{} still at work; ctrl-c stops", nra_text::counted(count as u64, "job is", "jobs are")));
             }
-            Told::Running(job) => {
+            JobReport::Running(job) => {
                 let share = job.share().map_or_else(String::new, |share| format!(": {:.0} %", share * 100.0));
                 console.note(&format!("{}{share}", job.title));
             }
-            Told::Ended(job) => {
+            JobReport::Ended(job) => {
                 let Some((ending, text)) = job.ending else { continue };
                 for message in job.log {
                     let severity = if ending == Ending::Done { Severity::Remark } else { Severity::Degraded };
@@ -297,19 +297,19 @@ fn opener(current: Option<&Opened>, options: OpenOptions) -> Opener {
         known.keep(path.clone(), options.key.clone(), &**archive);
     }
     let known = Mutex::new(known);
-    Arc::new(move |door, shown, secret| {
-        let (path, commit) = match door {
-            Door::File(path) => (path.clone(), None),
-            Door::Content if shown.as_os_str().is_empty() => {
+    Arc::new(move |target, shown, secret| {
+        let (path, commit) = match target {
+            OpenTarget::File(path) => (path.clone(), None),
+            OpenTarget::Unlocked if shown.as_os_str().is_empty() => {
                 let detail = "standard input can't be read again: -p asks for the password at the start".to_owned();
                 return Err(Error::Usage { detail });
             }
             // The browser itself goes into archives within this one.
-            Door::Content | Door::Inside(_) | Door::Outside => (shown.to_owned(), None),
-            Door::Commit(commit) => (shown.to_owned(), *commit),
+            OpenTarget::Unlocked | OpenTarget::Nested(_) | OpenTarget::Parent => (shown.to_owned(), None),
+            OpenTarget::Commit(commit) => (shown.to_owned(), *commit),
         };
         let mut options = OpenOptions { commit, key: secret, ..options.clone() };
-        if options.key.is_none() && !matches!(door, Door::File(_)) {
+        if options.key.is_none() && !matches!(target, OpenTarget::File(_)) {
             known.lock().unwrap_or_else(PoisonError::into_inner).apply(&path, &mut options);
         }
         let opened = open(path.clone(), &options)?;

@@ -67,7 +67,7 @@ impl Facts {
     /// # Errors
     ///
     /// Why nothing can be planned.
-    pub fn plannable(&self) -> Result<&PathBuf, &'static str> {
+    pub fn writable_file(&self) -> Result<&PathBuf, &'static str> {
         self.file.as_ref().map_err(|why| *why).and_then(|file| if self.is_past { Err(PAST) } else { Ok(file) })
     }
 

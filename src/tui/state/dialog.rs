@@ -8,15 +8,15 @@ use tui_input::{Input, InputRequest};
 use zeroize::Zeroizing;
 
 use crate::action::Action;
-use crate::door::Door;
 use crate::glyphs;
 use crate::key::Key;
 use crate::keymap::Place;
 use crate::layout::Column;
+use crate::open_target::OpenTarget;
 use crate::preview::sheet::Sheet;
 use crate::state::finder::Finder;
 use crate::state::jobs::{JobId, LogPlace};
-use crate::state::marks::{Among, Change, Chosen};
+use crate::state::marks::{Among, Change, SelectedEntries};
 use nra_format::archive::CommitInfo;
 use nra_format::path::EntryPath;
 
@@ -57,7 +57,7 @@ pub enum Dialog {
         cursor: usize,
     },
     /// What is planned.
-    Plans {
+    PendingChanges {
         /// Index of the change under the cursor.
         cursor: usize,
     },
@@ -94,9 +94,9 @@ pub struct Jump {
 
 /// What a typed line is for, with what it is about: that is what it was opened for, wherever the cursor is by then.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Purpose {
+pub enum PromptKind {
     /// Directory to extract these entries to.
-    Extract(Chosen),
+    Extract(SelectedEntries),
     /// Glob of entries whose marks change.
     Mark(Among, Change),
     /// What rows have to contain, instead of this.
@@ -114,9 +114,9 @@ pub enum Purpose {
     /// What entries must be.
     Query,
     /// Message of a commit, and how the program ends behind it, if it does.
-    Message(Option<Way>),
-    /// Password of the archive behind this door.
-    Password(Box<Door>),
+    Message(Option<QuitMode>),
+    /// Password of the archive behind this target.
+    Password(Box<OpenTarget>),
     /// What is sought in the preview.
     Seek,
     /// Line or offset to go to in the preview.
@@ -125,20 +125,20 @@ pub enum Purpose {
 
 /// What is looked at before it is done.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Checking {
+pub enum PendingCheck {
     /// What was typed, and what for.
-    Typed(Purpose, String),
+    Typed(PromptKind, String),
     /// What is to be planned by a key.
-    Plan,
+    Change,
     /// Index of the plan that is to be taken back.
-    Back(usize),
+    Undo(usize),
 }
 
 /// A line to type.
 #[derive(Debug, Clone)]
 pub struct Prompt {
     /// What it is for.
-    pub purpose: Purpose,
+    pub purpose: PromptKind,
     /// What is asked.
     pub title: String,
     /// More about it.
@@ -208,7 +208,7 @@ impl Hidden {
     }
 }
 
-impl Purpose {
+impl PromptKind {
     /// Says whether a path on disk is asked for.
     pub fn is_path(&self) -> bool {
         matches!(self, Self::Extract(_) | Self::Add(_) | Self::Convert | Self::Salvage)
@@ -222,10 +222,10 @@ impl Purpose {
 
 impl Prompt {
     /// Asks for a line, with `typed` as a first answer.
-    pub fn new(purpose: Purpose, title: impl Into<String>, note: &str, typed: impl Into<Input>) -> Self {
+    pub fn new(purpose: PromptKind, title: impl Into<String>, note: &str, typed: impl Into<Input>) -> Self {
         let (title, note, input): (_, _, Input) = (title.into(), note.to_owned(), typed.into());
         let fresh = !input.value().is_empty();
-        let hidden = matches!(purpose, Purpose::Password(_)).then(Hidden::new);
+        let hidden = matches!(purpose, PromptKind::Password(_)).then(Hidden::new);
         Self { purpose, title, note, input, policy: None, error: None, choices: String::new(), fresh, hidden }
     }
 
@@ -269,26 +269,26 @@ pub enum Choice {
     /// To an entry.
     Go(EntryPath),
     /// The program ends, if nothing is planned.
-    Leave(Way),
+    Leave(QuitMode),
     /// It ends, and what is planned is dropped.
-    Drop(Way),
+    Drop(QuitMode),
     /// It ends, and what is planned is written before.
-    Write(Way),
+    Write(QuitMode),
     /// Something else is opened.
-    Open(Door),
+    Open(OpenTarget),
     /// The archive is compacted.
     Compact,
     /// It returns to a commit.
     Return(u64),
     /// These entries of a commit come back.
-    BringBack(u64, Chosen),
+    BringBack(u64, SelectedEntries),
     /// Nothing.
     Nothing,
 }
 
 /// What becomes of jobs when the program ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Way {
+pub enum QuitMode {
     /// They are stopped.
     Stop,
     /// They come to their end first.
@@ -320,7 +320,7 @@ pub enum About {
     /// The question what becomes of work when the program ends.
     Leaving,
     /// The question what becomes of plans.
-    Plans,
+    PendingChanges,
     /// What compacting would save, which is still being looked for.
     Weighing,
 }
@@ -440,14 +440,14 @@ mod tests {
 
     #[test]
     fn lines_that_are_pasted_stay_apart() {
-        let mut prompt = Prompt::new(Purpose::Message(None), "", "", "replaced");
+        let mut prompt = Prompt::new(PromptKind::Message(None), "", "", "replaced");
         prompt.paste("one\r\ntwo\nthree\x1b\r\n");
         assert_eq!(prompt.input.value(), "one two three");
     }
 
     #[test]
     fn more_than_a_line_takes_is_cut_and_told() {
-        for purpose in [Purpose::Message(None), Purpose::Password(Box::new(Door::Content))] {
+        for purpose in [PromptKind::Message(None), PromptKind::Password(Box::new(OpenTarget::Unlocked))] {
             let mut prompt = Prompt::new(purpose.clone(), "", "", "");
             assert!(prompt.paste("<>"));
             prompt.edit("left".parse().unwrap());
@@ -463,8 +463,8 @@ mod tests {
     #[test]
     fn hidden_text_follows_its_dots() {
         // The same keys in a line that is shown.
-        let mut shown = Prompt::new(Purpose::Message(None), "", "", "");
-        let mut hidden = Prompt::new(Purpose::Password(Box::new(Door::Content)), "", "", "");
+        let mut shown = Prompt::new(PromptKind::Message(None), "", "", "");
+        let mut hidden = Prompt::new(PromptKind::Password(Box::new(OpenTarget::Unlocked)), "", "", "");
         let keys = "a ä left b right c home d del end é left left backspace x ctrl-a y ctrl-e ctrl-k z left left ctrl-k q ctrl-u";
         for key in keys.split(' ').chain(["w", "ß", "left", "ctrl-w", "n"]) {
             let key: Key = key.parse().unwrap();

@@ -51,7 +51,7 @@ pub struct FindRequest {
 
 /// What has been found so far.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FindAnswer {
+pub struct FindResponse {
     /// The best hits, the best first.
     pub hits: Vec<Hit>,
     /// How many match.
@@ -66,7 +66,7 @@ pub struct FindAnswer {
 
 /// The paths that were found last, to be gone through.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Trail {
+pub struct SearchResults {
     /// The best of them.
     pub paths: Vec<EntryPath>,
     /// Which of these was gone to.
@@ -118,7 +118,7 @@ impl Finder {
     }
 
     /// Shows search results.
-    pub fn take(&mut self, answer: FindAnswer) {
+    pub fn take(&mut self, answer: FindResponse) {
         self.hits = answer.hits;
         self.cursor = self.cursor.min(self.hits.len().saturating_sub(1));
         (self.matches, self.searched, self.complete) = (answer.matches, answer.searched, answer.complete);

@@ -7,7 +7,7 @@ use zeroize::Zeroizing;
 
 use crate::action::Action;
 use crate::key::Key;
-use crate::state::dialog::Checking;
+use crate::state::dialog::PendingCheck;
 
 /// What is typed.
 #[derive(Clone, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub struct Input {
     /// Keys and text, in the order typed.
     pub queue: VecDeque<Typed>,
     /// What is checked before it is done.
-    pub checking: Option<Checking>,
+    pub checking: Option<PendingCheck>,
     /// A copy is being made for an editor.
     pub copying: bool,
     /// The action to run once the marks are known.

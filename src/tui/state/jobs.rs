@@ -69,7 +69,7 @@ impl Progress {
 
 /// What a job tells.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum News {
+pub enum JobEvent {
     /// It waits for its turn, or does no longer.
     Waiting(bool),
     /// How far it is, and the path in work.
@@ -77,7 +77,7 @@ pub enum News {
     /// Something went wrong without ending it.
     Warning(String),
     /// It reads content that needs a password: what was to be done; the password that was given, if any, is wrong.
-    Sealed(Box<Task>, bool),
+    NeedsPassword(Box<Task>, bool),
     /// The changes it was given are in the archive, as the commit of this number, whatever else it has to say.
     Written(u64),
     /// The archive it was started for is damaged: what is known of that.
@@ -161,10 +161,10 @@ impl Job {
         self.updated = now;
     }
 
-    fn take(&mut self, news: News, now: Duration) {
+    fn take(&mut self, news: JobEvent, now: Duration) {
         let elapsed = (now - self.updated).as_secs_f64();
         match news {
-            News::Progress(progress, current) => {
+            JobEvent::Progress(progress, current) => {
                 let (before, now_done) = (self.progress.amount(), progress.amount());
                 if std::mem::discriminant(&before) != std::mem::discriminant(&now_done) {
                     self.rate = 0.0;
@@ -177,14 +177,14 @@ impl Job {
                 self.current = current;
                 self.updated = now;
             }
-            News::Waiting(waiting) => {
+            JobEvent::Waiting(waiting) => {
                 self.waiting = waiting;
                 // How long it takes is told from here on.
                 (self.started, self.updated) = (now, now);
             }
-            News::Warning(text) => self.log.push(text),
-            News::Sealed(..) | News::Written(_) | News::Damage(_) => {}
-            News::End(ending, text) => {
+            JobEvent::Warning(text) => self.log.push(text),
+            JobEvent::NeedsPassword(..) | JobEvent::Written(_) | JobEvent::Damage(_) => {}
+            JobEvent::End(ending, text) => {
                 self.ending = Some((ending, text));
                 self.updated = now;
             }
@@ -252,12 +252,12 @@ impl Jobs {
     pub fn note(&mut self, title: String, ending: Ending, text: String, now: Duration) {
         if !self.list.iter().any(|job| job.title == title && job.ending.as_ref().is_some_and(|(_, told)| *told == text)) {
             let id = self.add(title, now);
-            self.take(id, News::End(ending, text), now);
+            self.take(id, JobEvent::End(ending, text), now);
         }
     }
 
     /// Takes what a job tells and returns the job.
-    pub fn take(&mut self, id: JobId, news: News, now: Duration) -> Option<&mut Job> {
+    pub fn take(&mut self, id: JobId, news: JobEvent, now: Duration) -> Option<&mut Job> {
         let job = self.list.iter_mut().find(|job| job.id == id)?;
         job.take(news, now);
         Some(job)
@@ -289,7 +289,7 @@ mod tests {
         let id = jobs.add("extract".to_owned(), Duration::ZERO);
         for tenth in 1..=20u64 {
             let progress = Progress { bytes: tenth * 100, all_bytes: 4_000, ..Progress::default() };
-            jobs.take(id, News::Progress(progress, String::new()), Duration::from_millis(tenth * 100));
+            jobs.take(id, JobEvent::Progress(progress, String::new()), Duration::from_millis(tenth * 100));
             assert_eq!(jobs.list[0].left().is_some(), tenth >= 5);
         }
         let job = &jobs.list[0];
@@ -300,9 +300,9 @@ mod tests {
         jobs.list[0].pause(true, Duration::from_secs(2));
         jobs.list[0].pause(false, Duration::from_secs(3_602));
         let progress = Progress { bytes: 2_100, all_bytes: 4_000, ..Progress::default() };
-        jobs.take(id, News::Progress(progress, String::new()), Duration::from_millis(3_602_100));
+        jobs.take(id, JobEvent::Progress(progress, String::new()), Duration::from_millis(3_602_100));
         assert!((jobs.list[0].rate - 1_000.0).abs() < 1.0, "{}", jobs.list[0].rate);
-        jobs.take(id, News::End(Ending::Done, "done".to_owned()), Duration::from_secs(3_603));
+        jobs.take(id, JobEvent::End(Ending::Done, "done".to_owned()), Duration::from_secs(3_603));
         assert_eq!(jobs.running().count(), 0);
         assert_eq!(jobs.list[0].elapsed(), Duration::from_secs(3_603));
     }
@@ -313,13 +313,13 @@ mod tests {
         let id = jobs.add("extract".to_owned(), Duration::ZERO);
         for tenth in 1..=20u64 {
             let progress = Progress { entries: tenth * 100, all_entries: 4_000, ..Progress::default() };
-            jobs.take(id, News::Progress(progress, String::new()), Duration::from_millis(tenth * 100));
+            jobs.take(id, JobEvent::Progress(progress, String::new()), Duration::from_millis(tenth * 100));
         }
         assert!((jobs.list[0].rate - 1_000.0).abs() < 1.0, "{}", jobs.list[0].rate);
         assert_eq!(jobs.list[0].left().unwrap().as_secs_f64().round(), 2.0);
         // Where there is content after all, the speed is that of bytes, from then on.
         let progress = Progress { entries: 2_001, bytes: 1, ..Progress::default() };
-        jobs.take(id, News::Progress(progress, String::new()), Duration::from_millis(2_100));
+        jobs.take(id, JobEvent::Progress(progress, String::new()), Duration::from_millis(2_100));
         assert_eq!((jobs.list[0].rate, jobs.list[0].left()), (0.0, None));
     }
 
@@ -328,7 +328,7 @@ mod tests {
         let mut jobs = Jobs::default();
         for _ in 0..200 {
             let id = jobs.add(String::new(), Duration::ZERO);
-            jobs.take(id, News::End(Ending::Done, String::new()), Duration::ZERO);
+            jobs.take(id, JobEvent::End(Ending::Done, String::new()), Duration::ZERO);
         }
         assert!(jobs.list.len() <= KEEP + 1);
     }

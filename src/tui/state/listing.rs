@@ -28,16 +28,16 @@ pub struct RowsRequest {
 
 /// Rows, or why there are none.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RowsAnswer {
+pub struct RowsResponse {
     /// What was asked.
     pub want: Want,
     /// The rows.
-    pub page: Result<Page, NoRows>,
+    pub page: Result<Page, RowsError>,
 }
 
 /// Why there are no rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum NoRows {
+pub enum RowsError {
     /// There is no such directory.
     Gone,
     /// They do not read: a sentence on it.
@@ -260,7 +260,7 @@ impl Listing {
     }
 
     /// Takes rows. Stale ones change nothing.
-    pub fn take(&mut self, answer: RowsAnswer) -> Option<RowsRequest> {
+    pub fn take(&mut self, answer: RowsResponse) -> Option<RowsRequest> {
         if self.waiting.as_ref() != Some(&answer.want) {
             return None;
         }
@@ -269,8 +269,8 @@ impl Listing {
             Ok(page) => page,
             Err(error) => {
                 self.error = Some(match error {
-                    NoRows::Gone => "there is no such directory".to_owned(),
-                    NoRows::Failed(error) => error,
+                    RowsError::Gone => "there is no such directory".to_owned(),
+                    RowsError::Failed(error) => error,
                 });
                 self.loaded = true;
                 // What is there stays; asking again would fail again.
@@ -393,8 +393,8 @@ mod tests {
     /// Answers requests until there are no more.
     fn settle(archive: &dyn Archive, listing: &mut Listing, mut request: Option<RowsRequest>) {
         while let Some(RowsRequest { scope, want, count }) = request {
-            let page = rows::page(archive, &scope, &want, count, &|| true).map_err(|error| NoRows::Failed(error.to_string()));
-            request = listing.take(RowsAnswer { want, page });
+            let page = rows::page(archive, &scope, &want, count, &|| true).map_err(|error| RowsError::Failed(error.to_string()));
+            request = listing.take(RowsResponse { want, page });
         }
     }
 
@@ -500,10 +500,10 @@ mod tests {
         let archive = sample::archive(&["a", "b"]);
         let (mut listing, request) = Listing::open(Scope::default(), None, 20);
         let page = rows::page(&*archive, &request.scope, &request.want, 9, &|| true);
-        let page = page.map_err(|error| NoRows::Failed(error.to_string()));
-        assert_eq!(listing.take(RowsAnswer { want: Want::End, page: page.clone() }), None);
+        let page = page.map_err(|error| RowsError::Failed(error.to_string()));
+        assert_eq!(listing.take(RowsResponse { want: Want::End, page: page.clone() }), None);
         assert!(!listing.loaded);
-        listing.take(RowsAnswer { want: Want::Start, page });
+        listing.take(RowsResponse { want: Want::Start, page });
         assert!(listing.loaded);
     }
 

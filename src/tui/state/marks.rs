@@ -18,7 +18,7 @@ pub enum Marked {
 
 /// What work is about, as it was when that was asked for: marks and cursor may have changed by the time it begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Chosen {
+pub struct SelectedEntries {
     /// Numbers of the entries.
     pub ranges: Arc<Vec<Range<u64>>>,
     /// What they are, for people.

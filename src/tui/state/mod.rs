@@ -14,11 +14,11 @@ pub mod marks;
 pub mod opening;
 pub mod pane;
 pub mod passwords;
+pub mod pending;
 pub mod places;
 pub mod quit;
 pub mod settings;
 pub mod sizes;
-pub mod staged;
 pub mod status;
 pub mod tree;
 
@@ -37,7 +37,7 @@ pub use archive::{DAMAGED, Facts, ONLY_NRA, READ_ONLY, WRITE_PROTECTED};
 pub use arrange::{Arrangement, ListArrangement};
 pub use changes::{Changes, Writing};
 pub use dialog::Dialog;
-pub use finder::Trail;
+pub use finder::SearchResults;
 pub use input::{Input, Typed};
 pub use jobs::{JobId, Jobs};
 pub use layout::{Focus, Layout};
@@ -46,11 +46,11 @@ pub use marks::Marks;
 pub use opening::Opening;
 pub use pane::Pane;
 pub use passwords::Passwords;
-pub use places::{Places, Spot};
+pub use pending::{PendingChange, PendingChanges, Renames};
+pub use places::{OuterPosition, Places};
 pub use quit::Quit;
 pub use settings::Settings;
 pub use sizes::Sizes;
-pub use staged::{Renames, Stage, Staged};
 pub use status::{Message, Status, Tone};
 pub use tree::Tree;
 
@@ -127,7 +127,7 @@ impl State {
     }
 
     /// Says whether nothing can be shown on the screen.
-    pub fn is_unseen(&self) -> bool {
+    pub fn is_too_small(&self) -> bool {
         self.screen.width < SMALLEST.0 || self.screen.height < SMALLEST.1
     }
 
@@ -164,8 +164,8 @@ impl State {
     }
 
     /// Says something in the status line.
-    pub fn say(&mut self, tone: Tone, text: impl Into<String>) {
-        let stay = if tone == Tone::Calm { 4 } else { 10 };
+    pub fn notify(&mut self, tone: Tone, text: impl Into<String>) {
+        let stay = if tone == Tone::Info { 4 } else { 10 };
         let text = text.into();
         if self.settings.linear {
             self.status.previous.push(text.clone());
@@ -176,25 +176,25 @@ impl State {
     }
 
     /// Says something behind what has just been said.
-    pub fn say_more(&mut self, tone: Tone, text: &str) {
+    pub fn notify_also(&mut self, tone: Tone, text: &str) {
         let before = self.status.message.take().map_or_else(String::new, |message| format!("{}; ", message.text));
-        self.say(tone, format!("{before}{text}"));
+        self.notify(tone, format!("{before}{text}"));
     }
 
     /// Returns what the archive, or the outermost around it, is remembered by.
-    pub(super) fn home(&self) -> Option<&str> {
+    pub(super) fn stored_name(&self) -> Option<&str> {
         let home = self.places.outer.first().map_or(&self.archive.home, |spot| &spot.home);
         home.as_deref()
     }
 
     /// Returns what is planned for the archive that is shown, and for those around it, each in a line.
-    pub(super) fn plans(&self) -> Vec<String> {
-        let around = self.places.outer.iter().map(|spot| &spot.staged);
-        around.chain([&self.changes.pending]).flat_map(|staged| staged.list().iter().map(Stage::told)).collect()
+    pub(super) fn unwritten_changes(&self) -> Vec<String> {
+        let around = self.places.outer.iter().map(|spot| &spot.pending);
+        around.chain([&self.changes.pending]).flat_map(|pending| pending.list().iter().map(PendingChange::describe)).collect()
     }
 
     /// Returns what plans bring into the directory shown, in its natural order, and whether each is known to be a directory.
-    pub fn brought(&self) -> Vec<(EntryPath, bool)> {
+    pub fn pending_rows(&self) -> Vec<(EntryPath, bool)> {
         let mut names: Vec<(EntryPath, bool)> = Vec::new();
         if !self.arrangement.wanted.is_natural() {
             return names;
@@ -202,9 +202,15 @@ impl State {
         let top = self.listing.scope.directory.as_ref();
         // What is made in a directory that is not there yet brings that.
         let depth = 1 + top.map_or(0, |top| top.components().count());
-        let plans =
-            self.changes.pending.list().iter().filter(|stage| !matches!(stage, Stage::Rename(..) | Stage::Add(_, _, true)));
-        for (path, directory) in plans.filter_map(Stage::brings).filter(|(path, _)| top.is_none_or(|top| path.is_below(top))) {
+        let plans = self
+            .changes
+            .pending
+            .list()
+            .iter()
+            .filter(|change| !matches!(change, PendingChange::Rename(..) | PendingChange::Add(_, _, true)));
+        for (path, directory) in
+            plans.filter_map(PendingChange::new_path).filter(|(path, _)| top.is_none_or(|top| path.is_below(top)))
+        {
             let Some(shown) = path.first(depth) else { continue };
             // Whether a directory above it is there is told by the rows, if all of them are here.
             let known = self.listing.lines.iter().any(|line| line.row.entry.path == shown);
@@ -218,20 +224,20 @@ impl State {
     }
 
     /// Returns the rows of the screen that the list has: those that plans bring stand below them.
-    pub fn rows(&self) -> usize {
+    pub fn list_height(&self) -> usize {
         let rows = usize::from(self.areas().list.height);
-        if self.changes.pending.is_empty() { rows } else { rows - self.brought().len().min(rows / 3) }
+        if self.changes.pending.is_empty() { rows } else { rows - self.pending_rows().len().min(rows / 3) }
     }
 
     /// Takes all marks away, also those that are still to come.
-    pub(super) fn unmark(&mut self) {
+    pub(super) fn clear_marks(&mut self) {
         self.marks.clear();
         self.requests.cancel(RequestKind::Marks);
         self.input.after_marks = None;
     }
 
     /// Changes the paths of positions when a commit with renamed entries is shown: they stay on the same entries.
-    pub(super) fn follow(&mut self, renames: &Renames) {
+    pub(super) fn apply_renames(&mut self, renames: &Renames) {
         // A path that is too long has not been written, either.
         let then = |path: &EntryPath| renames.then(path).unwrap_or_else(|_| path.clone());
         let scope = &mut self.listing.scope;
@@ -244,7 +250,7 @@ impl State {
     }
 
     /// Stores the cursor position in this directory.
-    pub(super) fn remember(&mut self) {
+    pub(super) fn save_cursor(&mut self) {
         self.places.save_cursor(self.listing.scope.directory.as_ref(), self.listing.entry());
     }
 }

@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
-use crate::door::Door;
+use crate::open_target::OpenTarget;
 
 /// The archive that is being opened, and the archives to choose from.
 #[derive(Debug, Clone, Default)]
 pub struct Opening {
     /// What is being opened.
-    pub door: Option<Door>,
+    pub target: Option<OpenTarget>,
     /// No archive is open yet.
     pub no_archive: bool,
     /// Archives to choose from.

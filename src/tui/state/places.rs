@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::memory::Memory;
-use crate::state::finder::Trail;
-use crate::state::staged::Staged;
+use crate::state::finder::SearchResults;
+use crate::state::pending::PendingChanges;
+use crate::stored_positions::StoredPositions;
 use nra_format::entry::Entry;
 use nra_format::path::EntryPath;
 
@@ -15,7 +15,7 @@ const MAX_CURSORS: usize = 1_000;
 
 /// What an archive was left with when one within it was entered.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Spot {
+pub struct OuterPosition {
     /// The directory of the cursor.
     pub directory: Option<EntryPath>,
     /// Its entry.
@@ -23,7 +23,7 @@ pub struct Spot {
     /// What is marked.
     pub marks: Arc<Vec<Range<u64>>>,
     /// What is planned.
-    pub staged: Staged,
+    pub pending: PendingChanges,
     /// What the archive is remembered by.
     pub home: Option<String>,
 }
@@ -32,15 +32,15 @@ pub struct Spot {
 #[derive(Debug, Clone, Default)]
 pub struct Places {
     /// Positions of earlier runs, and in other archives of this one.
-    pub memory: Memory,
+    pub memory: StoredPositions,
     /// Archives of this run whose position may be stored.
     pub visited: Vec<String>,
     /// Bookmarked entries, by letter.
     pub bookmarks: BTreeMap<char, EntryPath>,
     /// The last search results.
-    pub results: Trail,
+    pub results: SearchResults,
     /// Positions in the archives around this one, the outermost first.
-    pub outer: Vec<Spot>,
+    pub outer: Vec<OuterPosition>,
     /// The last cursor position in each directory.
     pub cursors: HashMap<Option<EntryPath>, EntryPath>,
 }

@@ -17,7 +17,7 @@ pub struct Message {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tone {
     /// Good or neutral.
-    Calm,
+    Info,
     /// To be noticed.
     Warning,
     /// Something failed.

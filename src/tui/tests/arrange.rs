@@ -102,7 +102,7 @@ fn an_order_under_way_is_stopped() {
     story.held_back = true;
     story.keys("s t");
     assert!(story.state.arrangement.loading);
-    story.event(Event::Arranging(0.4));
+    story.event(Event::ArrangeProgress(0.4));
     story.sees("arranging … 40 %, esc stops it");
     let id = story.state.requests.newest(RequestKind::Arrange);
     let asked = std::mem::take(&mut story.back);

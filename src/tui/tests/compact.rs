@@ -1,9 +1,9 @@
 //! Compaction: named, asked about, done, shown.
 
-use super::deeds::{open, paths};
+use super::jobs::{open, paths};
 use super::{Story, asks, everything};
-use crate::door::Door;
 use crate::effect::{Effect, Request};
+use crate::open_target::OpenTarget;
 use crate::sample;
 use crate::task::Task;
 
@@ -37,7 +37,7 @@ fn what_goes_is_named_before_it_goes() {
     }
     assert_eq!(std::fs::metadata(&file).unwrap().len(), before);
     story.then("Z c").sees("1 commit is gone");
-    assert_eq!(story.outside, [asks(Request::Open(Door::Commit(None), None))]);
+    assert_eq!(story.outside, [asks(Request::Open(OpenTarget::Commit(None), None))]);
     assert!(std::fs::metadata(&file).unwrap().len() < before / 10);
     open(&mut story, &file);
     assert_eq!((paths(&*story.archive), story.archive.info().commit), (vec!["a.txt".to_owned()], Some(1)));

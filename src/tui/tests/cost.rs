@@ -11,15 +11,15 @@ use ratatui::layout::Rect;
 use super::Story;
 use crate::effect::{Effect, MarksRequest, Request};
 use crate::event::Event;
-use crate::state::Stage;
+use crate::state::PendingChange;
 use crate::state::finder::FindRequest;
-use crate::state::jobs::{Ending, News};
+use crate::state::jobs::{Ending, JobEvent};
 use crate::state::marks::Change;
 use crate::task::Task;
 use crate::update::update;
 use crate::view::view;
-use crate::work::Finder;
-use crate::work::jobs::Jobs;
+use crate::workers::Finder;
+use crate::workers::jobs::Jobs;
 use nra_convert::extract::Overwrite;
 use nra_format::archive::{Archive, OpenOptions, open};
 use nra_format::digest::Digest;
@@ -184,7 +184,7 @@ fn what_is_pasted_and_what_jobs_say_costs_what_is_shown_of_it() {
     story.then("esc");
     let id = story.state.jobs.add("verify".to_owned(), story.now);
     for _ in 0..2_000 {
-        story.event(Event::Job(id, News::Warning("a word and another ".repeat(50))));
+        story.event(Event::Job(id, JobEvent::Warning("a word and another ".repeat(50))));
     }
     story.then("J");
     for key in ["j", "G", "k", "pageup", "g"] {
@@ -230,7 +230,7 @@ fn keys_are_answered_while_jobs_run() {
         // What the jobs tell is part of the work between two keys.
         let before = on_the_processor();
         for event in events.try_iter() {
-            assert!(!matches!(event, Event::Job(1, News::End(..))), "it was over before the keys were");
+            assert!(!matches!(event, Event::Job(1, JobEvent::End(..))), "it was over before the keys were");
             story.event(event);
         }
         let told = on_the_processor() - before;
@@ -238,7 +238,7 @@ fn keys_are_answered_while_jobs_run() {
     }
     jobs.stop(1);
     jobs.stop(2);
-    let stopped = |event: Event| matches!(event, Event::Job(1, News::End(Ending::Cancelled, _)));
+    let stopped = |event: Event| matches!(event, Event::Job(1, JobEvent::End(Ending::Cancelled, _)));
     while !stopped(events.recv_timeout(Duration::from_secs(60)).expect("it ends when it is stopped")) {}
 }
 
@@ -281,16 +281,16 @@ fn plans_with_gaps_are_answered_as_fast() {
     story.state.archive.file = Ok("a.nra".into());
     story.then("enter");
     let gaps = |first: u64| Arc::new((0..500_000).map(|number| first + 4 * number..first + 4 * number + 1).collect());
-    for stage in [Stage::Remove(gaps(0), "these".to_owned()), Stage::Remove(gaps(2), "those".to_owned())] {
-        story.state.changes.pending.push(stage);
+    for change in [PendingChange::Remove(gaps(0), "these".to_owned()), PendingChange::Remove(gaps(2), "those".to_owned())] {
+        story.state.changes.pending.push(change);
     }
-    assert_eq!(story.state.changes.pending.told(), "1,000,000 to remove");
+    assert_eq!(story.state.changes.pending.summary(), "1,000,000 to remove");
     for keys in ["j", "G", "P", "esc", "W", "esc", "r", "esc", "u"] {
         let each = cpu_of_key(&story, keys);
         assert!(each < Duration::from_millis(16), "{keys}: {each:?}");
         story.then(keys);
     }
-    assert_eq!(story.state.changes.pending.told(), "500,000 to remove");
+    assert_eq!(story.state.changes.pending.summary(), "500,000 to remove");
 }
 
 #[test]
@@ -310,10 +310,10 @@ fn a_large_extraction_shows_itself_and_stops_at_once() {
     jobs.start(1, task, &archive, &sender);
     let first = events.recv_timeout(Duration::from_secs(10)).unwrap();
     let shown = before.elapsed();
-    assert!(matches!(first, Event::Job(1, News::Progress(..))), "{first:?}");
+    assert!(matches!(first, Event::Job(1, JobEvent::Progress(..))), "{first:?}");
     let before = Instant::now();
     jobs.stop(1);
-    let ended = events.iter().any(|event| matches!(event, Event::Job(1, News::End(Ending::Cancelled, _))));
+    let ended = events.iter().any(|event| matches!(event, Event::Job(1, JobEvent::End(Ending::Cancelled, _))));
     let stopped = before.elapsed();
     println!("100,000 files: progress after {shown:?}, stopped after {stopped:?}");
     assert!(ended && shown < Duration::from_millis(250) && stopped < Duration::from_millis(100));

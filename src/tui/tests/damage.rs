@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use insta::assert_snapshot;
 
-use super::deeds::open;
+use super::jobs::open;
 use super::{Story, everything};
 use crate::event::Event;
 use crate::rows::{Page, Want};
 use crate::sample;
-use crate::state::listing::RowsAnswer;
+use crate::state::listing::RowsResponse;
 use nra_convert::pack::{Destination, Input, PackOptions, pack};
 use nra_format::archive::{Archive, OpenOptions, open as open_bytes, open_path};
 use nra_format::progress::Recorder;
@@ -193,7 +193,7 @@ fn what_was_planned_before_damage_came_to_light_is_taken_back() {
     story.state.archive.file = Ok("a.nra".into());
     story.then("d j d");
     let page = Page { damage: Some(vec!["the index is damaged".to_owned()]), ..Page::default() };
-    story.event(Event::Rows(RowsAnswer { want: Want::Start, page: Ok(page) }));
+    story.event(Event::Rows(RowsResponse { want: Want::Start, page: Ok(page) }));
     story.then("W").sees("a damaged archive can't be changed");
     story.then("P").sees("Planned");
     story.then("u");

@@ -1,9 +1,9 @@
 //! Finding and arranging.
 
 use super::{Story, everything};
-use crate::door::Door;
 use crate::effect::{Effect, Request};
 use crate::event::Event;
+use crate::open_target::OpenTarget;
 use crate::requests::RequestKind;
 
 #[test]
@@ -178,7 +178,7 @@ fn archives_are_looked_for_when_they_are_asked_for() {
     // What is typed before they have come is for them, enter included.
     story.types("pho").keys("enter");
     story.event(Event::Response(id, found(&["a.nra", "photos.nra"])));
-    asked(&story, Request::Open(Door::File("photos.nra".into()), None));
+    asked(&story, Request::Open(OpenTarget::File("photos.nra".into()), None));
     // An answer to what nobody asks any more changes nothing; the next time what was known is shown at once, and then what there is by now.
     story.event(Event::Response(id, more.clone()));
     story.keys("esc O").sees("photos.nra").misses("pictures.nra");

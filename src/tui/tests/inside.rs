@@ -7,13 +7,13 @@ use insta::assert_snapshot;
 use ratatui::buffer::Buffer;
 use ratatui::style::Color;
 
-use super::deeds::open;
+use super::jobs::open;
 use super::{Story, asks, everything};
 use crate::canvas::{Canvas, Protocol};
-use crate::door::Door;
 use crate::effect::Request;
 use crate::event::Event;
 use crate::nested;
+use crate::open_target::OpenTarget;
 use crate::preview::{Body, Preview};
 use crate::sample;
 use crate::state::Facts;
@@ -364,18 +364,18 @@ fn what_is_planned_and_marked_stays_while_an_archive_within_is_shown() {
     story.then("d j space j l");
     let outer = Arc::clone(&story.archive);
     let (_, entry) = outer.find(b"in.nra").unwrap().unwrap();
-    assert_eq!(story.outside, [asks(Request::Open(Door::Inside(entry.clone()), None))], "nothing is asked");
+    assert_eq!(story.outside, [asks(Request::Open(OpenTarget::Nested(entry.clone()), None))], "nothing is asked");
     let around = story.state.archive.clone();
     story.archive = nested::open(&*outer, &entry, None, 1 << 20).unwrap();
     let facts = Facts { name: "a.nra ▸ in.nra".to_owned(), depth: 1, info: story.archive.info().clone(), ..Facts::default() };
-    story.opens(Door::Inside(entry), facts);
+    story.opens(OpenTarget::Nested(entry), facts);
     story.sees("deep").misses("marks are gone").misses("to remove");
     assert!(story.state.marks.is_empty() && story.state.changes.pending.is_empty());
     // They are asked about from here, too, but can't be written here.
     story.then("Q").sees("Changes are not written").sees("remove a: 1 entry").misses("write them");
     story.then("b h");
     story.archive = outer;
-    story.opens(Door::Outside, around);
+    story.opens(OpenTarget::Parent, around);
     story.sees("1 to remove");
     assert_eq!((story.name().as_str(), story.state.marks.count()), ("in.nra", 1));
 }
@@ -387,20 +387,20 @@ fn an_archive_within_an_archive_is_entered_and_left() {
     let mut story = Story::begin(Arc::clone(&outer), 80, 24);
     story.then("l l");
     let (_, entry) = outer.find(b"a/in.nra").unwrap().unwrap();
-    assert_eq!(story.outside, [asks(Request::Open(Door::Inside(entry.clone()), None))]);
+    assert_eq!(story.outside, [asks(Request::Open(OpenTarget::Nested(entry.clone()), None))]);
     let around = story.state.archive.clone();
     story.archive = nested::open(&*outer, &entry, None, 1 << 20).unwrap();
     let facts = Facts { name: "a.nra ▸ in.nra".to_owned(), depth: 1, info: story.archive.info().clone(), ..Facts::default() };
-    story.opens(Door::Inside(entry), facts);
+    story.opens(OpenTarget::Nested(entry), facts);
     story.sees("a.nra ▸ in.nra").sees("deep/");
     story.then("l");
     assert_eq!(story.name(), "deep/file");
     story.then("H");
     story.sees("newest commit");
     story.then("h h");
-    assert_eq!(story.outside[1..], [asks(Request::Open(Door::Outside, None))]);
+    assert_eq!(story.outside[1..], [asks(Request::Open(OpenTarget::Parent, None))]);
     story.archive = outer;
-    story.opens(Door::Outside, around);
+    story.opens(OpenTarget::Parent, around);
     assert_eq!(story.name(), "a/in.nra");
     // A file by another name is looked at.
     story.then("j l");

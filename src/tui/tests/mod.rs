@@ -1,25 +1,25 @@
 //! Stories: keys go in, the screen is looked at. Effects are done at once, or when the story says so, on archives in memory.
 
+mod all_dialogs;
 mod arrange;
 mod compact;
 mod cost;
 mod damage;
-mod deeds;
 mod docs;
-mod everywhere;
 mod find;
 mod inside;
+mod jobs;
 mod jump;
-mod late;
-mod look;
+mod key_queue;
+mod late_responses;
+mod messages;
 mod mouse;
-mod plans;
-mod recalled;
+mod navigation;
+mod passwords;
+mod pending_changes;
 mod revert;
 mod screens;
-mod sealed;
-mod told;
-mod waits;
+mod stored_positions;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,18 +28,18 @@ use crossterm::event::KeyCode;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 
-use crate::door::Door;
 use crate::effect::{Effect, Request};
 use crate::event::Event;
 use crate::key::Key;
 use crate::keymap::Keymap;
+use crate::open_target::OpenTarget;
 use crate::requests::{RequestKind, Requests};
 use crate::sample;
 use crate::state::{Facts, State};
 use crate::theme::{Depth, Ground, Theme};
 use crate::update::{start, update};
 use crate::view::view;
-use crate::work;
+use crate::workers;
 use nra_format::archive::Archive;
 
 /// Returns what the outside is asked for, as stories keep it: with whatever number.
@@ -115,16 +115,16 @@ impl Story {
     pub fn event(&mut self, event: Event) {
         // What opens, or does not, answers what was asked last.
         let opens =
-            matches!(event, Event::Opened(_) | Event::Locked(..) | Event::Trouble(_)) && self.state.opening.door.is_some();
+            matches!(event, Event::Opened(_) | Event::Locked(..) | Event::Error(_)) && self.state.opening.target.is_some();
         let id = self.state.requests.newest(RequestKind::Open);
         let event = if opens { Event::Response(id, Box::new(event)) } else { event };
         let effects = update(&mut self.state, event, self.now);
         self.perform(effects);
     }
 
-    /// Opens what a door leads to, as if that had been asked for.
-    pub fn opens(&mut self, door: Door, facts: Facts) -> &mut Self {
-        self.state.opening.door = Some(door);
+    /// Opens what a target leads to, as if that had been asked for.
+    pub fn opens(&mut self, target: OpenTarget, facts: Facts) -> &mut Self {
+        self.state.opening.target = Some(target);
         self.event(Event::Opened(Box::new(facts)));
         self.rest()
     }
@@ -147,7 +147,7 @@ impl Story {
                 continue;
             }
             let is_left = matches!(effect, Effect::Start(..)) && !self.works;
-            match (!is_left).then(|| work::answers(&self.archive, effect.clone())).flatten() {
+            match (!is_left).then(|| workers::answers(&self.archive, effect.clone())).flatten() {
                 Some(events) => {
                     events.into_iter().map(numbered).for_each(|event| queue.extend(update(&mut self.state, event, self.now)))
                 }

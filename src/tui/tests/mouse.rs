@@ -4,7 +4,7 @@ use crossterm::event::{KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 
 use super::{Story, everything};
 use crate::event::Event;
-use crate::state::Stage;
+use crate::state::PendingChange;
 use nra_format::path::EntryPath;
 
 fn mouse(story: &mut Story, kind: MouseEventKind, column: u16, row: u16) {
@@ -201,7 +201,7 @@ fn a_click_ends_the_question_for_a_bookmark() {
 #[test]
 fn what_plans_bring_is_no_row() {
     let mut story = Story::begin(everything(), 80, 8);
-    story.state.changes.pending.push(Stage::MakeDirectory(EntryPath::try_from("new").unwrap()));
+    story.state.changes.pending.push(PendingChange::MakeDirectory(EntryPath::try_from("new").unwrap()));
     story.rest();
     let (column, row) = place(&story, "new/");
     let at = story.name();

@@ -1,9 +1,9 @@
 //! Returns to an earlier commit: asked about, written as one more, undone again.
 
-use super::deeds::{open, paths};
+use super::jobs::{open, paths};
 use super::{Story, asks, everything};
-use crate::door::Door;
 use crate::effect::{Effect, Request};
+use crate::open_target::OpenTarget;
 use crate::sample;
 use crate::state::Facts;
 use crate::task::Task;
@@ -24,7 +24,7 @@ fn step_back(story: &mut Story, file: &std::path::Path) {
     let options = OpenOptions { commit: Some(1), ..OpenOptions::default() };
     story.archive = std::sync::Arc::from(open_path(file, &options).unwrap());
     let facts = Facts { info: story.archive.info().clone(), is_past: true, ..story.state.archive.clone() };
-    story.opens(Door::Commit(Some(1)), facts);
+    story.opens(OpenTarget::Commit(Some(1)), facts);
 }
 
 fn newest(file: &std::path::Path) -> (Option<u64>, Vec<String>) {
@@ -43,7 +43,7 @@ fn the_last_commit_is_undone_and_that_too() {
     story.then("enter");
     assert_eq!(newest(&file).0, Some(2));
     story.then("U u").sees("3 entries as in commit 1 again; commit 3 is written");
-    assert_eq!(story.outside, [asks(Request::Open(Door::Commit(None), None))]);
+    assert_eq!(story.outside, [asks(Request::Open(OpenTarget::Commit(None), None))]);
     assert_eq!(newest(&file), (Some(3), ["a", "b", "b/c", "b/d"].map(str::to_owned).to_vec()));
     open(&mut story, &file);
     story.then("U u");
@@ -65,7 +65,7 @@ fn what_is_marked_in_an_earlier_commit_comes_back() {
     story.then("G l G U").sees("Return to commit 1").sees("bring back d").sees("all as it was at commit 1");
     story.then("m").sees("2 entries brought back");
     assert_eq!(newest(&file), (Some(3), ["a", "b", "b/d"].map(str::to_owned).to_vec()), "with the directory above it");
-    assert_eq!(story.outside, [asks(Request::Open(Door::Commit(None), None))]);
+    assert_eq!(story.outside, [asks(Request::Open(OpenTarget::Commit(None), None))]);
     step_back(&mut story, &file);
     story.then("U a");
     assert_eq!(newest(&file), (Some(4), ["a", "b", "b/c", "b/d"].map(str::to_owned).to_vec()));

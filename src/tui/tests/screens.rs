@@ -6,12 +6,12 @@ use crossterm::event::{KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use insta::assert_snapshot;
 
 use super::{Story, asks, everything};
-use crate::door::Door;
 use crate::effect::{Effect, Request};
 use crate::event::Event;
+use crate::open_target::OpenTarget;
 use crate::requests::RequestKind;
 use crate::sample;
-use crate::state::jobs::{News, Progress};
+use crate::state::jobs::{JobEvent, Progress};
 use crate::state::{Facts, ONLY_NRA};
 use crate::update::update;
 use nra_convert::compact::Compaction;
@@ -190,7 +190,7 @@ fn commits() {
         assert_snapshot!(format!("commits-{width}x{height}"), story.screen());
         story.state.archive.info.commit = Some(2);
         story.then("j enter");
-        assert_eq!(story.outside[1], asks(Request::Open(Door::Commit(Some(1)), None)));
+        assert_eq!(story.outside[1], asks(Request::Open(OpenTarget::Commit(Some(1)), None)));
     }
 }
 
@@ -211,7 +211,7 @@ fn an_earlier_commit_says_so_all_the_time() {
 fn password() {
     for (width, height) in SIZES {
         let mut story = Story::begin(everything(), width, height);
-        story.event(Event::Locked(Door::File("secret.nra".into()), true));
+        story.event(Event::Locked(OpenTarget::File("secret.nra".into()), true));
         story.types("secret");
         assert_snapshot!(format!("password-{width}x{height}"), story.screen());
     }
@@ -262,7 +262,7 @@ fn what_goes_for_good_and_what_comes_back_is_asked_about() {
         story.then("b Z");
         let saved = Compaction { before_bytes: 5 << 30, after_bytes: 3 << 30, dropped_commits: 11, ..Compaction::default() };
         let id = story.state.requests.newest(RequestKind::CompactEstimate);
-        story.event(Event::Response(id, Box::new(Event::Weighed(Ok(saved)))));
+        story.event(Event::Response(id, Box::new(Event::CompactEstimate(Ok(saved)))));
         assert_snapshot!(format!("compact-{width}x{height}"), story.screen());
     }
 }
@@ -289,7 +289,7 @@ fn what_does_not_fit_into_a_row_is_read_whole() {
     // What a job said begins with its first line.
     let id = story.state.jobs.add("verify a.nra".to_owned(), story.now);
     let damage = "rand.bin: block at offset 1234 is damaged: its checksum is 0123456789abcdef, not fedcba9876543210, and that of its record neither";
-    story.event(Event::Job(id, News::Warning(damage.to_owned())));
+    story.event(Event::Job(id, JobEvent::Warning(damage.to_owned())));
     story.then("J").sees("rand.bin: block at offset");
     story.then("end").misses("rand.bin");
     story.then("home").sees("rand.bin: block at offset");
@@ -308,7 +308,7 @@ fn an_archive_is_chosen() {
     story.then("O");
     story.types("ph");
     story.then("enter");
-    assert_eq!(story.outside, [asks(Request::Open(Door::File("photos.nra".into()), None))]);
+    assert_eq!(story.outside, [asks(Request::Open(OpenTarget::File("photos.nra".into()), None))]);
     story.event(Event::Opened(Box::new(story.state.archive.clone())));
     story.sees("README.md");
 }
@@ -351,7 +351,7 @@ fn a_job_in_work() {
         for tenth in 1..8 {
             let progress = Progress { bytes: tenth << 20, all_bytes: 10 << 20, entries: tenth, all_entries: 10 };
             story.now = Duration::from_millis(100 * tenth);
-            story.event(Event::Job(id, News::Progress(progress, "train/0001.json".to_owned())));
+            story.event(Event::Job(id, JobEvent::Progress(progress, "train/0001.json".to_owned())));
         }
         assert_snapshot!(format!("working-{width}x{height}"), story.screen());
         story.then("J");
@@ -432,7 +432,7 @@ fn every_size_can_be_drawn() {
         ("d Q", None),
         ("d W", None),
         ("H", Some(commits)),
-        ("j", Some(Event::Locked(Door::Commit(None), true))),
+        ("j", Some(Event::Locked(OpenTarget::Commit(None), true))),
     ];
     for (keys, event) in begun {
         let mut story = Story::begin(everything(), 80, 24);

@@ -4,7 +4,8 @@ use crate::action::Action;
 use crate::effect::Effect;
 use crate::state::{Dialog, State, Tone};
 use crate::update::{
-    arrange, browse, change, compact, dialogs, entry, find, history, jobs, jump, marks, places, preview, revert, salvage, sizes,
+    arrange, bookmarks, browse, changes, compact, dialogs, entry, find, history, jobs, jump, marks, preview, revert, salvage,
+    sizes,
 };
 
 /// Handles an action.
@@ -48,10 +49,10 @@ fn handler(action: Action) -> Handler {
         A::Parent => |state, _, effects| browse::parent(state, effects),
         A::Jump => |state, _, _| jump::begin(state),
         A::Find => |state, _, effects| find::paths(state, effects),
-        A::SeekNext => |state, _, effects| places::step(state, 1, effects),
-        A::SeekBefore => |state, _, effects| places::step(state, -1, effects),
-        A::Bookmark => |state, _, _| places::keep(state),
-        A::Bookmarks => |state, _, _| places::choose(state),
+        A::SeekNext => |state, _, effects| bookmarks::step(state, 1, effects),
+        A::SeekBefore => |state, _, effects| bookmarks::step(state, -1, effects),
+        A::Bookmark => |state, _, _| bookmarks::keep(state),
+        A::Bookmarks => |state, _, _| bookmarks::choose(state),
         // Sort order, filter, tree, columns.
         A::SortName | A::SortSize | A::SortStored | A::SortRatio | A::SortTime | A::SortMode | A::SortKind
         | A::SortMenu | A::Reverse | A::Tree | A::Columns => arrange::sort,
@@ -83,7 +84,7 @@ fn handler(action: Action) -> Handler {
         // In the list of jobs only.
         A::Stop | A::Pause => |_, _, _| {},
         // Changes of the archive.
-        A::Add | A::MakeDirectory | A::Remove | A::Rename | A::Undo | A::Plans | A::Write => change::act,
+        A::Add | A::MakeDirectory | A::Remove | A::Rename | A::Undo | A::PendingChanges | A::Write => changes::act,
         A::Compact => |state, _, effects| compact::ask(state, effects),
         A::Revert => |state, _, _| revert::ask(state),
         A::Salvage => |state, _, _| salvage::ask(state),
@@ -118,7 +119,7 @@ fn back(state: &mut State, effects: &mut Vec<Effect>) {
     if !close_top(state, effects) {
         let quit = state.settings.keymap.commands().find(|(command, _)| command.action == Action::Quit);
         let key = quit.and_then(|(_, keys)| keys.first()).map_or_else(String::new, ToString::to_string);
-        state.say(Tone::Calm, format!("nothing is open here: {key} quits"));
+        state.notify(Tone::Info, format!("nothing is open here: {key} quits"));
     }
 }
 

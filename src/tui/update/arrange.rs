@@ -7,7 +7,7 @@ use crate::effect::{Effect, Request};
 use crate::layout::Column;
 use crate::rows::Order;
 use crate::state::arrange::{ArrangeRequest, Found, Sort};
-use crate::state::dialog::{About, Choice, Menu, Prompt, Purpose};
+use crate::state::dialog::{About, Choice, Menu, Prompt, PromptKind};
 use crate::state::{Arrangement, Dialog, Sizes, State, Tone};
 use crate::update::browse;
 use nra_convert::query::{DUPLICATE, Query, TERMS_HELP};
@@ -71,7 +71,7 @@ pub fn take(state: &mut State, found: Result<Found, String>, effects: &mut Vec<E
         }
         Err(error) => {
             stay(state);
-            state.say(Tone::Error, error);
+            state.notify(Tone::Error, error);
         }
     }
 }
@@ -162,21 +162,21 @@ fn ask_columns(state: &mut State, at: Column) {
 /// Asks for a query.
 pub fn ask_query(state: &mut State) {
     let typed = state.arrangement.wanted.query.clone();
-    let prompt = Prompt::new(Purpose::Query, "Find below here: all of these words hold", TERMS_HELP, typed);
+    let prompt = Prompt::new(PromptKind::Query, "Find below here: all of these words hold", TERMS_HELP, typed);
     state.dialogs.push(Dialog::Prompt(prompt));
 }
 
 /// Asks for a filter.
 pub fn ask_filter(state: &mut State) {
     let (note, typed) = ("a part of the name, or a glob such as *.json", state.arrangement.wanted.filter.clone());
-    let purpose = Purpose::Filter(typed.clone());
+    let purpose = PromptKind::Filter(typed.clone());
     state.dialogs.push(Dialog::Prompt(Prompt::new(purpose, "Keep rows with", note, typed)));
 }
 
 /// Changes the sort order, the columns, or between list and tree. The map has an order of its own.
 pub fn sort(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
     if matches!(state.layout.sizes, Sizes::Map(_)) {
-        return state.say(Tone::Warning, "the map has an order of its own: b goes back to the rows");
+        return state.notify(Tone::Warning, "the map has an order of its own: b goes back to the rows");
     }
     if let Some((.., sort, _)) = SORTS.iter().find(|(.., sorting)| *sorting == action) {
         change(state, Arrangement { sort: *sort, reverse: false, ..state.arrangement.wanted.clone() }, effects);

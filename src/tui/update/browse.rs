@@ -5,7 +5,7 @@ use crate::effect::{Effect, Request};
 use crate::glyphs;
 use crate::requests::RequestKind;
 use crate::rows::{Order, Scope};
-use crate::state::listing::{NoRows, RowsAnswer, RowsRequest};
+use crate::state::listing::{RowsError, RowsRequest, RowsResponse};
 use crate::state::{Focus, Listing, State, Tone};
 use crate::update::{arrange, history, nested, preview, sizes};
 use nra_format::entry::Kind;
@@ -13,7 +13,7 @@ use nra_format::path::EntryPath;
 
 /// Lists a directory, with the cursor on `at`, or where it was the last time.
 pub fn go(state: &mut State, directory: Option<EntryPath>, at: Option<EntryPath>, effects: &mut Vec<Effect>) {
-    state.remember();
+    state.save_cursor();
     let at = at.or_else(|| state.places.cursors.get(&directory).cloned());
     // What narrows the list belongs to the directory it was set in.
     if directory != state.listing.scope.directory {
@@ -42,7 +42,7 @@ pub fn list(state: &mut State, directory: Option<EntryPath>, order: Order, at: O
     if scope.order == Order::Path {
         (state.arrangement.found, state.arrangement.shown) = Default::default();
     }
-    let height = state.rows();
+    let height = state.list_height();
     let (listing, request) = Listing::open(scope, at, height);
     state.listing = listing;
     // Rows of another list have other places.
@@ -52,8 +52,8 @@ pub fn list(state: &mut State, directory: Option<EntryPath>, order: Order, at: O
 }
 
 /// Takes rows.
-pub fn rows(state: &mut State, answer: RowsAnswer, effects: &mut Vec<Effect>) {
-    if answer.page == Err(NoRows::Gone)
+pub fn rows(state: &mut State, answer: RowsResponse, effects: &mut Vec<Effect>) {
+    if answer.page == Err(RowsError::Gone)
         && let Some(directory) = state.listing.scope.directory.clone()
     {
         // What is above it is there, or the top at last.
@@ -74,13 +74,13 @@ pub fn rows(state: &mut State, answer: RowsAnswer, effects: &mut Vec<Effect>) {
 
 /// Says that a directory is not in the commit that is shown by now, behind what has been said of that.
 fn say_gone(state: &mut State, directory: &EntryPath) {
-    state.say_more(Tone::Warning, &format!("{} is not in it", glyphs::shown(directory.as_bytes())));
+    state.notify_also(Tone::Warning, &format!("{} is not in it", glyphs::shown(directory.as_bytes())));
 }
 
 /// Fits list and preview into their areas.
 pub fn fit(state: &mut State, effects: &mut Vec<Effect>) {
     let areas = state.areas();
-    let request = if areas.list.is_empty() { None } else { state.listing.resize(state.rows()) };
+    let request = if areas.list.is_empty() { None } else { state.listing.resize(state.list_height()) };
     moved(state, request, effects);
     if !areas.preview.is_empty() {
         state.preview.set_columns(state.layout.inner(areas.preview).width);
@@ -91,8 +91,8 @@ pub fn fit(state: &mut State, effects: &mut Vec<Effect>) {
 
 /// Gives plans that are shown below the rows their room, or takes it back.
 pub fn fit_rows(state: &mut State, effects: &mut Vec<Effect>) {
-    if !state.areas().list.is_empty() && state.listing.loaded && state.listing.height != state.rows() {
-        let request = state.listing.resize(state.rows());
+    if !state.areas().list.is_empty() && state.listing.loaded && state.listing.height != state.list_height() {
+        let request = state.listing.resize(state.list_height());
         moved(state, request, effects);
     }
 }

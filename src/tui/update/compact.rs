@@ -2,20 +2,20 @@
 
 use crate::effect::{Effect, Request};
 use crate::state::dialog::{About, Choice, Menu};
-use crate::state::{Dialog, Staged, State, Tone, Writing};
+use crate::state::{Dialog, PendingChanges, State, Tone, Writing};
 use crate::task::Task;
-use crate::update::change;
+use crate::update::changes;
 use nra_convert::compact::Compaction;
 use nra_text::{self, SizeStyle};
 
 /// Has it looked at what compacting would save, unless the archive can't be changed.
 pub fn ask(state: &mut State, effects: &mut Vec<Effect>) {
-    let file = match state.archive.plannable() {
+    let file = match state.archive.writable_file() {
         Ok(file) => file.clone(),
-        Err(why) => return state.say(Tone::Warning, why),
+        Err(why) => return state.notify(Tone::Warning, why),
     };
-    if let Some(why) = change::comes_first(state) {
-        return state.say(Tone::Warning, why);
+    if let Some(why) = changes::comes_first(state) {
+        return state.notify(Tone::Warning, why);
     }
     state.status.message = None;
     // It may take a while: whatever is typed meanwhile is for this dialog, and no letter means yet that it is to be done.
@@ -36,13 +36,13 @@ pub fn weighed(state: &mut State, saved: Result<Compaction, String>) {
     let told = match &saved {
         Err(error) => Some((Tone::Error, error.as_str())),
         Ok(saved) if saved.dropped_commits == 0 && saved.after_bytes >= saved.before_bytes => {
-            Some((Tone::Calm, "compacting would save nothing"))
+            Some((Tone::Info, "compacting would save nothing"))
         }
         Ok(_) => None,
     };
     if let Some((tone, words)) = told {
         state.dialogs.remove(at);
-        return state.say(tone, words);
+        return state.notify(tone, words);
     }
     if let (Ok(saved), Some(Dialog::Menu(menu))) = (saved, state.dialogs.get_mut(at)) {
         let size = |bytes| SizeStyle::Binary.show(bytes);
@@ -58,15 +58,15 @@ pub fn weighed(state: &mut State, saved: Result<Compaction, String>) {
 
 /// Starts it.
 pub fn start(state: &mut State, effects: &mut Vec<Effect>) {
-    let file = match state.archive.plannable() {
+    let file = match state.archive.writable_file() {
         Ok(file) => file.clone(),
         // It has come to light while the question was open.
-        Err(why) => return state.say(Tone::Warning, why),
+        Err(why) => return state.notify(Tone::Warning, why),
     };
     let Some(commit) = state.archive.info.commit else { return };
-    if let Some(why) = change::comes_first(state) {
-        return state.say(Tone::Warning, why);
+    if let Some(why) = changes::comes_first(state) {
+        return state.notify(Tone::Warning, why);
     }
-    let job = state.begin(format!("compact {}", state.archive.name), Task::Compact { file, commit }, effects);
-    state.changes.writing = Some(Writing { job, plans: Staged::default(), done: false });
+    let job = state.start_job(format!("compact {}", state.archive.name), Task::Compact { file, commit }, effects);
+    state.changes.writing = Some(Writing { job, plans: PendingChanges::default(), done: false });
 }

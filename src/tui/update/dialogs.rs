@@ -4,21 +4,21 @@ use crossterm::event::KeyCode;
 use ratatui::layout::Position;
 
 use crate::action::Action;
-use crate::door::{Door, Password};
 use crate::effect::{Check, Effect, MarksRequest, Request};
 use crate::event::Checked;
 use crate::frames;
 use crate::glyphs;
 use crate::key::Key;
+use crate::open_target::{OpenTarget, Password};
 use crate::preview::Scrolled;
 use crate::preview::seek::Needle;
 use crate::requests::RequestKind;
-use crate::state::dialog::{self, Checking, Choice, Prompt, Purpose};
+use crate::state::dialog::{self, Choice, PendingCheck, Prompt, PromptKind};
 use crate::state::jobs::LogPlace;
 use crate::state::{Dialog, State, Tone, Typed};
 use crate::update::jobs::POLICIES;
 use crate::update::{
-    actions, arrange, browse, change, compact, find, input, jobs, jump, places, preview, revert, salvage, sealed,
+    actions, arrange, bookmarks, browse, changes, compact, find, input, jobs, jump, passwords, preview, revert, salvage,
 };
 
 /// Takes a key that a dialog understands by itself; says whether it did.
@@ -33,24 +33,24 @@ pub fn press(state: &mut State, key: Key, effects: &mut Vec<Effect>) -> bool {
         Some(Dialog::Bookmark(path)) => {
             let path = path.clone();
             state.dialogs.pop();
-            places::name(state, path, key);
+            bookmarks::name(state, path, key);
             true
         }
         Some(Dialog::Commits { list, cursor }) if key.code == KeyCode::Enter => {
             let number = list.get(*cursor).map(|commit| commit.number);
             state.dialogs.pop();
             if number.is_some() && number == state.archive.info.commit {
-                state.say(Tone::Calm, "that is the commit shown");
+                state.notify(Tone::Info, "that is the commit shown");
             } else if let Some(number) = number {
-                change::open(state, Door::Commit(Some(number)), effects);
+                changes::open(state, OpenTarget::Commit(Some(number)), effects);
             }
             true
         }
-        Some(Dialog::Plans { cursor }) => {
+        Some(Dialog::PendingChanges { cursor }) => {
             match key.code {
                 KeyCode::Char('u' | 'x' | 'd') | KeyCode::Delete if key.modifiers.is_empty() => {
                     let cursor = *cursor;
-                    change::take_back(state, cursor, effects);
+                    changes::take_back(state, cursor, effects);
                 }
                 KeyCode::Char('W') => {
                     state.dialogs.pop();
@@ -163,18 +163,18 @@ pub fn complete(state: &mut State, paths: &[String], effects: &mut Vec<Effect>) 
 pub fn checked(state: &mut State, answer: Result<Checked, String>, effects: &mut Vec<Effect>) {
     // Nobody waits for it any more.
     let Some(checking) = state.input.checking.take() else { return };
-    let Checking::Typed(purpose, text) = checking else { return change::checked(state, &checking, answer) };
+    let PendingCheck::Typed(purpose, text) = checking else { return changes::checked(state, &checking, answer) };
     let Some(Dialog::Prompt(prompt)) = state.dialogs.last_mut() else { return };
     match answer {
         Err(error) => prompt.error = Some(error),
         Ok(found) => {
             state.dialogs.pop();
             match (found, purpose) {
-                (Checked::Plan(stage), _) => change::plan(state, stage),
-                (Checked::Rest(rest), Purpose::Rename(path)) => change::keep_name(state, &path, rest),
-                (Checked::Rest(_), _) => {}
-                (Checked::Fine, Purpose::Salvage) => salvage::start(state, &text, effects),
-                (Checked::Fine, _) => jobs::convert(state, &text, effects),
+                (Checked::Change(change), _) => changes::plan(state, change),
+                (Checked::Remaining(rest), PromptKind::Rename(path)) => changes::keep_name(state, &path, rest),
+                (Checked::Remaining(_), _) => {}
+                (Checked::Possible, PromptKind::Salvage) => salvage::start(state, &text, effects),
+                (Checked::Possible, _) => jobs::convert(state, &text, effects),
             }
         }
     }
@@ -187,8 +187,8 @@ fn close(state: &mut State, effects: &mut Vec<Effect>) {
     state.input.queue.clear();
     if let Some(Dialog::Prompt(prompt)) = state.dialogs.pop() {
         match prompt.purpose {
-            Purpose::Password(door) => sealed::decline(state, &door),
-            Purpose::Filter(before) => arrange::filter(state, before, effects),
+            PromptKind::Password(target) => passwords::decline(state, &target),
+            PromptKind::Filter(before) => arrange::filter(state, before, effects),
             _ => {}
         }
     }
@@ -209,7 +209,7 @@ fn typed(state: &mut State, effects: &mut Vec<Effect>) {
         effects.push(state.request(request));
     }
     if let Some(Dialog::Prompt(prompt)) = state.dialogs.last()
-        && matches!(prompt.purpose, Purpose::Filter(_))
+        && matches!(prompt.purpose, PromptKind::Filter(_))
     {
         let filter = prompt.input.value().to_owned();
         arrange::filter(state, filter, effects);
@@ -220,32 +220,32 @@ fn accept(state: &mut State, effects: &mut Vec<Effect>) {
     let Some(Dialog::Prompt(prompt)) = state.dialogs.last_mut() else { return };
     let purpose = prompt.purpose.clone();
     // Names and what is sought may begin and end with spaces.
-    let is_exact = matches!(purpose, Purpose::Rename(_) | Purpose::MakeDirectory(_) | Purpose::Seek);
+    let is_exact = matches!(purpose, PromptKind::Rename(_) | PromptKind::MakeDirectory(_) | PromptKind::Seek);
     let text = if is_exact { prompt.input.value() } else { prompt.input.value().trim() }.to_owned();
     let policy = prompt.policy.unwrap_or(jobs::SAFE);
-    if text.is_empty() && !matches!(purpose, Purpose::Filter(_) | Purpose::Query | Purpose::Message(_)) {
+    if text.is_empty() && !matches!(purpose, PromptKind::Filter(_) | PromptKind::Query | PromptKind::Message(_)) {
         prompt.error = Some("nothing has been typed".to_owned());
         return;
     }
     let checked = match &purpose {
-        Purpose::Rename(path) => change::rename(state, path, &text),
-        Purpose::MakeDirectory(directory) => change::make_directory(state, directory.as_ref(), &text).map(Some),
-        Purpose::Add(directory) => {
+        PromptKind::Rename(path) => changes::rename(state, path, &text),
+        PromptKind::MakeDirectory(directory) => changes::make_directory(state, directory.as_ref(), &text).map(Some),
+        PromptKind::Add(directory) => {
             let (directory, file) = (directory.clone(), state.archive.file.clone().unwrap_or_default());
-            let staged = state.changes.pending.clone();
-            Ok(Some(Check::Add { path: text.clone().into(), directory, file, staged }))
+            let pending = state.changes.pending.clone();
+            Ok(Some(Check::Add { path: text.clone().into(), directory, file, pending }))
         }
-        Purpose::Query => arrange::find_by(state, &text, effects).map(|()| None),
-        Purpose::Convert => jobs::check_output(&text).map(Some),
-        Purpose::Salvage => salvage::check_output(&text).map(Some),
-        Purpose::Goto => preview::jump(state, &text, effects).map(|()| None),
+        PromptKind::Query => arrange::find_by(state, &text, effects).map(|()| None),
+        PromptKind::Convert => jobs::check_output(&text).map(Some),
+        PromptKind::Salvage => salvage::check_output(&text).map(Some),
+        PromptKind::Goto => preview::jump(state, &text, effects).map(|()| None),
         _ => Ok(None),
     };
     match checked {
         Ok(None) => {}
         // The dialog stays until that has been looked at.
         Ok(Some(check)) => {
-            state.input.checking = Some(Checking::Typed(purpose, text));
+            state.input.checking = Some(PendingCheck::Typed(purpose, text));
             return effects.push(state.request(Request::Check(check)));
         }
         Err(error) => {
@@ -257,32 +257,32 @@ fn accept(state: &mut State, effects: &mut Vec<Effect>) {
     }
     let typed = state.dialogs.pop();
     match purpose {
-        Purpose::Message(leaving) => change::write(state, text, leaving, effects),
-        Purpose::Password(door) => {
+        PromptKind::Message(leaving) => changes::write(state, text, leaving, effects),
+        PromptKind::Password(target) => {
             // As it was typed: a password may begin or end with a space.
             if let Some(Dialog::Prompt(Prompt { hidden: Some(hidden), .. })) = typed {
-                effects.push(state.request(Request::Open(*door, Some(Password(hidden.take())))));
+                effects.push(state.request(Request::Open(*target, Some(Password(hidden.take())))));
             }
         }
-        Purpose::Extract(chosen) => {
+        PromptKind::Extract(chosen) => {
             state.jobs.last_target.clone_from(&text);
             jobs::extract(state, chosen, &text, policy, effects);
         }
-        Purpose::Mark(among, change) => {
+        PromptKind::Mark(among, change) => {
             effects.push(state.request(Request::Marks(MarksRequest::Glob(among, text, change))));
         }
-        Purpose::Seek => {
+        PromptKind::Seek => {
             state.preview.needle = Needle::new(text);
             preview::find(state, false, false, effects);
         }
-        Purpose::Goto
-        | Purpose::Filter(_)
-        | Purpose::Add(_)
-        | Purpose::Rename(_)
-        | Purpose::MakeDirectory(_)
-        | Purpose::Convert
-        | Purpose::Salvage
-        | Purpose::Query => {}
+        PromptKind::Goto
+        | PromptKind::Filter(_)
+        | PromptKind::Add(_)
+        | PromptKind::Rename(_)
+        | PromptKind::MakeDirectory(_)
+        | PromptKind::Convert
+        | PromptKind::Salvage
+        | PromptKind::Query => {}
     }
 }
 
@@ -321,10 +321,10 @@ pub fn paste(state: &mut State, text: &str, effects: &mut Vec<Effect>) {
             whole
         }
         Some(Dialog::Jump(_)) => jump::paste(state, text, effects),
-        _ => return state.say(Tone::Warning, "what is pasted goes into a line that is typed; there is none"),
+        _ => return state.notify(Tone::Warning, "what is pasted goes into a line that is typed; there is none"),
     };
     if !whole {
-        state.say(Tone::Warning, format!("that was too long for a line: {} KiB of it were taken", dialog::MAX_LINE >> 10));
+        state.notify(Tone::Warning, format!("that was too long for a line: {} KiB of it were taken", dialog::MAX_LINE >> 10));
     }
 }
 
@@ -353,7 +353,7 @@ pub fn click(state: &mut State, at: Position, effects: &mut Vec<Effect>) -> bool
         }
         Some(Dialog::Finder(finder)) => std::mem::replace(&mut finder.cursor, row) == row,
         Some(Dialog::Commits { cursor, .. }) => std::mem::replace(cursor, row) == row,
-        Some(Dialog::Plans { cursor }) => {
+        Some(Dialog::PendingChanges { cursor }) => {
             *cursor = row;
             false
         }
@@ -374,8 +374,8 @@ fn choose(state: &mut State, choice: Choice, effects: &mut Vec<Effect>) {
         Choice::Do(action) => actions::run(state, action, effects),
         Choice::Column(column) => arrange::turn_column(state, column),
         Choice::Go(path) => browse::reach(state, path, effects),
-        Choice::Open(door) => effects.push(state.request(Request::Open(door, None))),
-        Choice::Write(way) => change::write_and_leave(state, way, effects),
+        Choice::Open(target) => effects.push(state.request(Request::Open(target, None))),
+        Choice::Write(way) => changes::write_and_leave(state, way, effects),
         Choice::Leave(way) => self::jobs::leave_by(state, way, effects),
         Choice::Drop(way) => self::jobs::end(state, way, true, effects),
         Choice::Compact => compact::start(state, effects),
@@ -407,7 +407,7 @@ pub fn handle(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> b
         Some(Dialog::Jobs { .. }) if action == Action::Stop => self::jobs::stop(state, effects),
         Some(Dialog::Jobs { .. }) if action == Action::Pause => self::jobs::pause(state, effects),
         Some(Dialog::Commits { list, cursor }) => *cursor = scrolled(*cursor, list.len().saturating_sub(1), action),
-        Some(Dialog::Plans { cursor }) => {
+        Some(Dialog::PendingChanges { cursor }) => {
             *cursor = scrolled(*cursor, state.changes.pending.list().len().saturating_sub(1), action)
         }
         Some(Dialog::Jobs { job, top }) => {

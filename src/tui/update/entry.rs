@@ -4,7 +4,7 @@ use crate::effect::{Effect, Request};
 use crate::glyphs;
 use crate::preview::sheet::Sheet;
 use crate::state::{Dialog, State, Tone};
-use crate::update::sealed;
+use crate::update::passwords;
 use nra_format::entry::{Entry, Kind};
 
 /// The message where there is no entry.
@@ -14,19 +14,19 @@ pub const NO_ENTRY: &str = "there is nothing here";
 pub fn current(state: &mut State) -> Option<Entry> {
     let entry = state.listing.entry().cloned();
     if entry.is_none() {
-        state.say(Tone::Warning, NO_ENTRY);
+        state.notify(Tone::Warning, NO_ENTRY);
     }
     entry
 }
 
 /// Returns the file under the cursor, or shows that there is none, or asks for its password first.
 fn file(state: &mut State) -> Option<Entry> {
-    if sealed::ask_first(state) {
+    if passwords::ask_first(state) {
         return None;
     }
     let entry = current(state)?;
     if entry.kind != Kind::File {
-        state.say(Tone::Warning, "only files have content");
+        state.notify(Tone::Warning, "only files have content");
         return None;
     }
     Some(entry)
@@ -46,7 +46,7 @@ pub fn copy_path(state: &mut State, effects: &mut Vec<Effect>) {
     if let Some(entry) = current(state) {
         let text = format!("copied {}", entry.path);
         effects.push(Effect::Copy(entry.path.as_bytes().to_vec()));
-        state.say(Tone::Calm, text);
+        state.notify(Tone::Info, text);
     }
 }
 
@@ -65,7 +65,7 @@ pub fn page(state: &mut State, effects: &mut Vec<Effect>) {
 /// Shows a copy of the content in an editor.
 pub fn edit(state: &mut State, effects: &mut Vec<Effect>) {
     if let Some(entry) = file(state) {
-        state.say(Tone::Calm, format!("making a copy of {}; esc stops", glyphs::shown(entry.path.name())));
+        state.notify(Tone::Info, format!("making a copy of {}; esc stops", glyphs::shown(entry.path.name())));
         effects.push(state.request(Request::Copy(entry)));
     }
 }
@@ -74,7 +74,7 @@ pub fn edit(state: &mut State, effects: &mut Vec<Effect>) {
 pub fn launch(state: &mut State, effects: &mut Vec<Effect>) {
     if let Some(entry) = file(state) {
         let name = glyphs::shown(entry.path.name());
-        state.say(Tone::Calm, format!("a copy of {name} is opened; it is gone when the browser ends"));
+        state.notify(Tone::Info, format!("a copy of {name} is opened; it is gone when the browser ends"));
         effects.push(Effect::Launch(entry));
     }
 }

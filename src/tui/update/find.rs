@@ -5,15 +5,15 @@ use std::path::PathBuf;
 
 use crossterm::event::KeyCode;
 
-use crate::door::Door;
 use crate::effect::{Effect, Request};
 use crate::glyphs;
 use crate::key::Key;
 use crate::keymap::{Command, Place};
-use crate::state::finder::{FindAnswer, FindRequest, Finder, Goal, Hit, Over, Trail};
+use crate::open_target::OpenTarget;
+use crate::state::finder::{FindRequest, FindResponse, Finder, Goal, Hit, Over, SearchResults};
 use crate::state::{Dialog, Focus, State};
-use crate::update::{actions, browse, change};
-use crate::work::rank;
+use crate::update::{actions, browse, changes};
+use crate::workers::rank;
 
 /// Opens the search over paths.
 pub fn paths(state: &mut State, effects: &mut Vec<Effect>) {
@@ -84,13 +84,13 @@ pub fn typed(state: &mut State, effects: &mut Vec<Effect>) {
             let texts: Vec<String> =
                 state.opening.archives.iter().map(|path| glyphs::shown(path.as_os_str().as_bytes())).collect();
             let answer = ranked(&pattern, &texts, |index| Goal::Archive(state.opening.archives[index].clone()));
-            finder.take(FindAnswer { complete: !state.opening.listing || !texts.is_empty(), ..answer });
+            finder.take(FindResponse { complete: !state.opening.listing || !texts.is_empty(), ..answer });
         }
     }
 }
 
 /// Searches a few texts at once.
-fn ranked(pattern: &str, texts: &[String], goal: impl Fn(usize) -> Goal) -> FindAnswer {
+fn ranked(pattern: &str, texts: &[String], goal: impl Fn(usize) -> Goal) -> FindResponse {
     let hit = |(index, matched): (usize, Vec<u32>)| Hit { goal: goal(index), text: texts[index].clone(), matched };
     let mut ranked = rank(pattern, texts);
     // Letters that lie far apart count only where nothing has the words themselves.
@@ -100,11 +100,11 @@ fn ranked(pattern: &str, texts: &[String], goal: impl Fn(usize) -> Goal) -> Find
         ranked.retain(has_words);
     }
     let hits: Vec<Hit> = ranked.into_iter().map(hit).collect();
-    FindAnswer { matches: hits.len() as u64, hits, searched: texts.len() as u64, complete: true, error: None }
+    FindResponse { matches: hits.len() as u64, hits, searched: texts.len() as u64, complete: true, error: None }
 }
 
 /// Takes hits.
-pub fn take(state: &mut State, answer: FindAnswer) {
+pub fn take(state: &mut State, answer: FindResponse) {
     if let Some(Dialog::Finder(finder)) = state.dialogs.last_mut() {
         finder.take(answer);
     }
@@ -136,10 +136,10 @@ pub fn accept(state: &mut State, effects: &mut Vec<Effect>) {
     match hit.goal {
         Goal::Entry(path) => {
             let paths = hits.into_iter().filter_map(|hit| if let Goal::Entry(path) = hit.goal { Some(path) } else { None });
-            state.places.results = Trail { paths: paths.collect(), at: cursor, matches };
+            state.places.results = SearchResults { paths: paths.collect(), at: cursor, matches };
             browse::reach(state, path, effects);
         }
         Goal::Action(action) => actions::run(state, action, effects),
-        Goal::Archive(path) => change::open(state, Door::File(path), effects),
+        Goal::Archive(path) => changes::open(state, OpenTarget::File(path), effects),
     }
 }

@@ -3,15 +3,15 @@
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
-use crate::door::Door;
 use crate::effect::{Effect, Request};
 use crate::glyphs;
-use crate::state::dialog::{Prompt, Purpose};
-use crate::state::finder::Trail;
+use crate::open_target::OpenTarget;
+use crate::state::dialog::{Prompt, PromptKind};
+use crate::state::finder::SearchResults;
 use crate::state::jobs::Ending;
 use crate::state::marks::Change;
-use crate::state::{Dialog, Facts, Listing, Renames, Spot, Staged, State, Tone};
-use crate::update::{browse, change, dialogs, marks, recall, sealed};
+use crate::state::{Dialog, Facts, Listing, OuterPosition, PendingChanges, Renames, State, Tone};
+use crate::update::{browse, changes, dialogs, marks, passwords, stored_position};
 use nra_format::archive::CommitInfo;
 
 /// Takes the commits.
@@ -21,7 +21,7 @@ pub fn take(state: &mut State, commits: Result<Vec<CommitInfo>, String>) {
         dialogs::without_rows(state, is_list);
     }
     match commits {
-        Ok(list) if list.is_empty() => state.say(Tone::Warning, "this archive keeps no history"),
+        Ok(list) if list.is_empty() => state.notify(Tone::Warning, "this archive keeps no history"),
         Ok(list) => {
             let cursor = list.iter().position(|commit| Some(commit.number) == state.archive.info.commit).unwrap_or(0);
             // Unless it has been closed meanwhile.
@@ -29,7 +29,7 @@ pub fn take(state: &mut State, commits: Result<Vec<CommitInfo>, String>) {
                 *commits = Dialog::Commits { list, cursor };
             }
         }
-        Err(error) => state.say(Tone::Error, error),
+        Err(error) => state.notify(Tone::Error, error),
     }
 }
 
@@ -44,7 +44,7 @@ pub fn ask(state: &mut State, effects: &mut Vec<Effect>) {
 /// Says whether commits can be gone to, and tells why not.
 fn has_history(state: &mut State) -> bool {
     if state.archive.depth > 0 {
-        state.say(Tone::Warning, "an archive within another one is shown as of its newest commit");
+        state.notify(Tone::Warning, "an archive within another one is shown as of its newest commit");
     }
     state.archive.depth == 0
 }
@@ -52,9 +52,9 @@ fn has_history(state: &mut State) -> bool {
 /// Reads the archive anew. One within another one is what that holds.
 pub fn reload(state: &mut State, effects: &mut Vec<Effect>) {
     if state.archive.depth > 0 {
-        return state.say(Tone::Warning, "what lies within an archive does not change: h goes back to the one around it");
+        return state.notify(Tone::Warning, "what lies within an archive does not change: h goes back to the one around it");
     }
-    change::open(state, Door::Commit(None), effects);
+    changes::open(state, OpenTarget::Commit(None), effects);
 }
 
 /// Goes to the commit before or behind.
@@ -63,33 +63,33 @@ pub fn step(state: &mut State, later: bool, effects: &mut Vec<Effect>) {
         return;
     }
     let Some(number) = state.archive.info.commit else {
-        state.say(Tone::Warning, "this archive keeps no history");
+        state.notify(Tone::Warning, "this archive keeps no history");
         return;
     };
     // With plans there would be a question that leads nowhere.
     if later && !state.archive.is_past {
-        return state.say(Tone::Warning, "this is the newest commit: ctrl-r looks for a later one");
+        return state.notify(Tone::Warning, "this is the newest commit: ctrl-r looks for a later one");
     }
     match if later { number.checked_add(1) } else { number.checked_sub(1).filter(|number| *number > 0) } {
-        Some(other) => change::open(state, Door::Commit(Some(other)), effects),
-        None => state.say(Tone::Warning, "this is the first commit"),
+        Some(other) => changes::open(state, OpenTarget::Commit(Some(other)), effects),
+        None => state.notify(Tone::Warning, "this is the first commit"),
     }
 }
 
 /// Asks for the password of an archive.
-pub fn locked(state: &mut State, door: Door, wrong: bool) {
-    if door == Door::Content {
+pub fn locked(state: &mut State, target: OpenTarget, wrong: bool) {
+    if target == OpenTarget::Unlocked {
         // In its turn: something may be typed by now.
         state.passwords.question = Some(wrong);
         return;
     }
     state.status.message = None;
-    let name = match &door {
-        Door::File(path) => glyphs::shown(path.as_os_str().as_bytes()),
-        Door::Inside(entry) => glyphs::shown(entry.path.name()),
-        Door::Commit(_) | Door::Outside | Door::Content => state.archive.name.clone(),
+    let name = match &target {
+        OpenTarget::File(path) => glyphs::shown(path.as_os_str().as_bytes()),
+        OpenTarget::Nested(entry) => glyphs::shown(entry.path.name()),
+        OpenTarget::Commit(_) | OpenTarget::Parent | OpenTarget::Unlocked => state.archive.name.clone(),
     };
-    let prompt = Prompt::new(Purpose::Password(Box::new(door)), format!("Open {name}"), "it is encrypted; password:", "");
+    let prompt = Prompt::new(PromptKind::Password(Box::new(target)), format!("Open {name}"), "it is encrypted; password:", "");
     let error = wrong.then(|| "the password is wrong".to_owned());
     state.dialogs.push(Dialog::Prompt(Prompt { error, ..prompt }));
 }
@@ -102,22 +102,22 @@ pub fn remark(state: &mut State) {
     }
     if let Some(first) = state.archive.remarks.first().cloned() {
         let (tone, way) = if state.archive.damaged { (Tone::Error, " (R: what reads)") } else { (Tone::Warning, "") };
-        state.say(tone, format!("{}{way}", glyphs::shown(first.as_bytes())));
+        state.notify(tone, format!("{}{way}", glyphs::shown(first.as_bytes())));
     }
 }
 
 /// Keeps where to come back to when an archive within this one is entered; returns it when this one is left.
-fn turn(state: &mut State, door: Option<&Door>) -> Option<Spot> {
-    match door {
-        Some(Door::Inside(_)) => {
+fn turn(state: &mut State, target: Option<&OpenTarget>) -> Option<OuterPosition> {
+    match target {
+        Some(OpenTarget::Nested(_)) => {
             let (directory, at) = (state.listing.scope.directory.clone(), state.listing.entry().map(|entry| entry.path.clone()));
-            let (marks, staged) = (Arc::clone(state.marks.ranges()), std::mem::take(&mut state.changes.pending));
-            state.places.outer.push(Spot { directory, at, marks, staged, home: state.archive.home.clone() });
+            let (marks, pending) = (Arc::clone(state.marks.ranges()), std::mem::take(&mut state.changes.pending));
+            state.places.outer.push(OuterPosition { directory, at, marks, pending, home: state.archive.home.clone() });
             None
         }
-        Some(Door::Outside) => state.places.outer.pop(),
-        Some(Door::Commit(_) | Door::Content) => None,
-        Some(Door::File(_)) | None => {
+        Some(OpenTarget::Parent) => state.places.outer.pop(),
+        Some(OpenTarget::Commit(_) | OpenTarget::Unlocked) => None,
+        Some(OpenTarget::File(_)) | None => {
             state.places.outer.clear();
             None
         }
@@ -125,60 +125,61 @@ fn turn(state: &mut State, door: Option<&Door>) -> Option<Spot> {
 }
 
 /// Lays over what is known of the archive that is shown what was found by reading all of it. It holds until it is read anew: it may have been repaired.
-fn found_before(state: &mut State, door: Option<&Door>) {
+fn found_before(state: &mut State, target: Option<&OpenTarget>) {
     let Some(archive) = state.archive.info.archive_id else { return };
-    if matches!(door, Some(Door::Commit(None) | Door::File(_)) | None) {
+    if matches!(target, Some(OpenTarget::Commit(None) | OpenTarget::File(_)) | None) {
         state.jobs.damage.remove(&archive);
     } else if let Some(remarks) = state.jobs.damage.get(&archive).filter(|_| !state.archive.damaged) {
         state.archive.turn_out_damaged(remarks.iter().cloned());
     }
 }
 
-/// Shows what a door has led to. Whether that is the archive shown so far, at the same place, is told by the door: other archives may have its name.
-pub fn opened(state: &mut State, door: Option<Door>, facts: Facts, effects: &mut Vec<Effect>) {
-    let same = matches!(door, Some(Door::Commit(_) | Door::Content));
+/// Shows what a target has led to. Whether that is the archive shown so far, at the same place, is told by the target: other archives may have its name.
+pub fn opened(state: &mut State, target: Option<OpenTarget>, facts: Facts, effects: &mut Vec<Effect>) {
+    let same = matches!(target, Some(OpenTarget::Commit(_) | OpenTarget::Unlocked));
     let commit = facts.info.commit.filter(|_| same);
     if facts.depth == 0 && !same && !state.opening.no_archive {
-        recall::keep(state);
+        stored_position::keep(state);
     }
-    let back = turn(state, door.as_ref());
+    let back = turn(state, target.as_ref());
     let known = std::mem::take(&mut state.archive.remarks);
     let was_damaged = state.archive.damaged;
     state.opening.no_archive = false;
-    (state.opening.door, state.input.copying) = (None, false);
+    (state.opening.target, state.input.copying) = (None, false);
     state.requests.cancel_all();
     state.archive = facts;
     // What was found by reading all of it holds for its other commits, too; read anew it may have been repaired.
-    if was_damaged && !state.archive.damaged && matches!(door, Some(Door::Commit(Some(_)) | Door::Content)) {
+    if was_damaged && !state.archive.damaged && matches!(target, Some(OpenTarget::Commit(Some(_)) | OpenTarget::Unlocked)) {
         state.archive.remarks = known;
         state.archive.turn_out_damaged([]);
     }
-    found_before(state, door.as_ref());
+    found_before(state, target.as_ref());
     remark(state);
     // What tells of jobs and keys holds in any archive.
     state.dialogs.retain(Dialog::stays_aside);
     state.input.checking = None;
     // Numbers mean other entries now, until one comes back; with a password they mean the same. A job that goes on has taken its marks.
-    let is_same = door == Some(Door::Content);
+    let is_same = target == Some(OpenTarget::Unlocked);
     let taken = state.passwords.tasks.iter().any(|(_, _, marks)| !marks.is_empty());
     let marks = if is_same && !taken { Arc::clone(state.marks.ranges()) } else { Arc::default() };
-    let marked = if is_same || matches!(door, Some(Door::Inside(_))) { 0 } else { state.marks.count() };
-    state.unmark();
+    let marked = if is_same || matches!(target, Some(OpenTarget::Nested(_))) { 0 } else { state.marks.count() };
+    state.clear_marks();
     // What is planned for another commit was dropped with a question.
-    let stays = matches!(door, Some(Door::Commit(None) | Door::Content));
-    state.changes.pending = if stays { state.changes.pending.by_name() } else { Staged::default() };
-    if let Some(written) = state.changes.writing.take().filter(|writing| writing.done && door == Some(Door::Commit(None))) {
-        state.follow(&Renames::of(written.plans.list()));
+    let stays = matches!(target, Some(OpenTarget::Commit(None) | OpenTarget::Unlocked));
+    state.changes.pending = if stays { state.changes.pending.by_name() } else { PendingChanges::default() };
+    if let Some(written) = state.changes.writing.take().filter(|writing| writing.done && target == Some(OpenTarget::Commit(None)))
+    {
+        state.apply_renames(&Renames::of(written.plans.list()));
     }
     state.preview = state.preview.renewed();
-    state.places.results = Trail::default();
+    state.places.results = SearchResults::default();
     let marks = back.as_ref().map_or(marks, |spot| Arc::clone(&spot.marks));
     if !marks.is_empty() {
         marks::set(state, marks.to_vec(), Change::Add, effects);
     }
     if let Some(spot) = back {
         state.places.cursors.clear();
-        state.changes.pending = spot.staged;
+        state.changes.pending = spot.pending;
         browse::go(state, spot.directory, spot.at, effects);
     } else if same {
         let at = state.listing.entry().map(|entry| entry.path.clone());
@@ -188,19 +189,19 @@ pub fn opened(state: &mut State, door: Option<Door>, facts: Facts, effects: &mut
         state.listing = Listing::default();
         state.places.cursors.clear();
         state.places.bookmarks.clear();
-        recall::begin(state, effects);
+        stored_position::begin(state, effects);
     }
     if same {
-        sealed::resume(state, effects);
+        passwords::resume(state, effects);
     } else {
         state.passwords.forget();
         state.passwords.declined = false;
     }
     if let Some(number) = commit.filter(|_| state.status.message.is_none()) {
-        state.say(Tone::Calm, format!("commit {number}"));
+        state.notify(Tone::Info, format!("commit {number}"));
     }
     if marked > 0 {
-        state.say_more(
+        state.notify_also(
             Tone::Warning,
             &format!("{} gone: they were of what was shown", nra_text::counted(marked, "mark is", "marks are")),
         );

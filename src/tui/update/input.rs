@@ -51,10 +51,10 @@ fn give_up(state: &mut State) -> bool {
     }
     if std::mem::take(&mut state.input.copying) {
         state.requests.cancel(RequestKind::Copy);
-        state.say(Tone::Calm, "no copy is made");
+        state.notify(Tone::Info, "no copy is made");
         return true;
     }
-    if state.opening.door.take().is_none() {
+    if state.opening.target.take().is_none() {
         return false;
     }
     state.requests.cancel(RequestKind::Open);
@@ -63,7 +63,7 @@ fn give_up(state: &mut State) -> bool {
     if state.opening.no_archive && state.dialogs.is_empty() {
         find::archives(state);
     }
-    state.say(Tone::Calm, "not opened");
+    state.notify(Tone::Info, "not opened");
     true
 }
 
@@ -114,7 +114,7 @@ fn hold(state: &State, key: Key) -> bool {
 
 /// Says whether something is awaited that what is typed may be about, whatever it is.
 pub fn awaits_response(state: &State) -> bool {
-    let asked = state.opening.door.is_some()
+    let asked = state.opening.target.is_some()
         || state.input.copying
         || state.input.checking.is_some()
         || state.input.after_marks.is_some();
@@ -154,7 +154,7 @@ fn press(state: &mut State, typed: Typed, effects: &mut Vec<Effect>) {
             let help = state.settings.keymap.commands().find(|(command, _)| command.action == Action::Help);
             let help =
                 help.and_then(|(_, keys)| keys.first()).map_or_else(String::new, |help| format!(": {help} shows the keys"));
-            state.say(Tone::Warning, format!("{key} has no meaning here{help}"));
+            state.notify(Tone::Warning, format!("{key} has no meaning here{help}"));
         }
         None => {}
     }

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use crate::effect::{Check, Effect, Request};
 use crate::glyphs;
-use crate::state::dialog::{About, Choice, Menu, Prompt, Purpose, Way};
-use crate::state::jobs::{Ending, Job, JobId, News};
-use crate::state::marks::{Change, Chosen};
+use crate::state::dialog::{About, Choice, Menu, Prompt, PromptKind, QuitMode};
+use crate::state::jobs::{Ending, Job, JobEvent, JobId};
+use crate::state::marks::{Change, SelectedEntries};
 use crate::state::{Dialog, Quit, State, Tone};
 use crate::task::Task;
 use crate::update::entry::NO_ENTRY;
-use crate::update::{change, marks};
+use crate::update::{changes, marks};
 use nra_convert::extract::Overwrite;
 use nra_convert::kinds;
 use nra_text::{self, SizeStyle};
@@ -35,7 +35,7 @@ const NO_ROOM: &str = "there is not room enough";
 pub const SAFE: usize = 0;
 
 /// Returns what work is about: what is marked, or the entry under the cursor with all below it; `None`, and that is said, when there is nothing.
-pub fn chosen(state: &mut State) -> Option<Chosen> {
+pub fn selected(state: &mut State) -> Option<SelectedEntries> {
     let marked = !state.marks.is_empty();
     let (ranges, told, content_bytes) = if marked {
         let entries = nra_text::counted(state.marks.count(), "marked entry", "marked entries");
@@ -44,23 +44,23 @@ pub fn chosen(state: &mut State) -> Option<Chosen> {
     } else if let Some((line, numbers)) = state.listing.current().zip(state.listing.numbers(state.listing.cursor)) {
         (Arc::new(vec![numbers]), glyphs::shown(line.row.entry.path.name()), line.size())
     } else {
-        state.say(Tone::Warning, NO_ENTRY);
+        state.notify(Tone::Warning, NO_ENTRY);
         return None;
     };
     // Paths begin where the user is, unless marks lie elsewhere.
     let below = &state.listing.below;
     let here = ranges.iter().all(|range| below.start <= range.start && range.end <= below.end);
     let above = state.listing.scope.directory.as_ref().filter(|_| here).map_or(0, |directory| directory.components().count());
-    Some(Chosen { ranges, told, marked, content_bytes, above })
+    Some(SelectedEntries { ranges, told, marked, content_bytes, above })
 }
 
 /// Asks where to extract to.
 pub fn ask_target(state: &mut State, effects: &mut Vec<Effect>) {
-    let Some(chosen) = chosen(state) else { return };
+    let Some(chosen) = selected(state) else { return };
     let target = if state.jobs.last_target.is_empty() { "./".to_owned() } else { state.jobs.last_target.clone() };
     effects.push(state.request(Request::FreeSpace(target.clone())));
     let title = format!("Extract {}", chosen.told);
-    let prompt = Prompt::new(Purpose::Extract(chosen), title, TO, target);
+    let prompt = Prompt::new(PromptKind::Extract(chosen), title, TO, target);
     // Enter takes the safe way, whatever was chosen the last time.
     state.dialogs.push(Dialog::Prompt(Prompt { policy: Some(SAFE), ..prompt }));
 }
@@ -68,7 +68,7 @@ pub fn ask_target(state: &mut State, effects: &mut Vec<Effect>) {
 /// Takes how much room there is for what is to be extracted.
 pub fn room(state: &mut State, free: u64) {
     let Some(Dialog::Prompt(prompt)) = state.dialogs.last_mut() else { return };
-    let Purpose::Extract(chosen) = &prompt.purpose else { return };
+    let PromptKind::Extract(chosen) = &prompt.purpose else { return };
     // What marks add up to may have come since.
     let added = state.marks.content_bytes.filter(|_| Arc::ptr_eq(&chosen.ranges, state.marks.ranges()));
     let needed = chosen.content_bytes.or(added);
@@ -85,24 +85,24 @@ pub fn room(state: &mut State, free: u64) {
 
 /// Extracts what is chosen to the current directory, without a question.
 pub fn extract_here(state: &mut State, effects: &mut Vec<Effect>) {
-    if let Some(chosen) = chosen(state) {
+    if let Some(chosen) = selected(state) {
         extract(state, chosen, ".", SAFE, effects);
     }
 }
 
 /// Starts an extraction.
-pub fn extract(state: &mut State, chosen: Chosen, target: &str, policy: usize, effects: &mut Vec<Effect>) {
-    let Chosen { ranges, told, marked, above, .. } = chosen;
+pub fn extract(state: &mut State, chosen: SelectedEntries, target: &str, policy: usize, effects: &mut Vec<Effect>) {
+    let SelectedEntries { ranges, told, marked, above, .. } = chosen;
     let task = Task::Extract {
         ranges: ranges.to_vec(),
         target: PathBuf::from(target),
         strip: above,
         overwrite: POLICIES.get(policy).map_or(Overwrite::Refuse, |(_, overwrite)| *overwrite),
     };
-    let id = state.begin(format!("extract {told} to {}", glyphs::shown(target.as_bytes())), task, effects);
+    let id = state.start_job(format!("extract {told} to {}", glyphs::shown(target.as_bytes())), task, effects);
     if marked {
         state.jobs.took(id, ranges);
-        state.unmark();
+        state.clear_marks();
     }
 }
 
@@ -111,13 +111,13 @@ pub fn verify(state: &mut State, effects: &mut Vec<Effect>) {
     if !state.marks.is_empty() {
         return verify_entry(state, effects);
     }
-    state.begin(format!("verify {}", state.archive.name), Task::Verify { ranges: None }, effects);
+    state.start_job(format!("verify {}", state.archive.name), Task::Verify { ranges: None }, effects);
 }
 
 /// Starts a verification of what is marked, or of the entry.
 pub fn verify_entry(state: &mut State, effects: &mut Vec<Effect>) {
-    let Some(chosen) = chosen(state) else { return };
-    state.begin(format!("verify {}", chosen.told), Task::Verify { ranges: Some(chosen.ranges.to_vec()) }, effects);
+    let Some(chosen) = selected(state) else { return };
+    state.start_job(format!("verify {}", chosen.told), Task::Verify { ranges: Some(chosen.ranges.to_vec()) }, effects);
 }
 
 /// Asks for the archive that everything is written to.
@@ -135,7 +135,7 @@ pub fn ask_output(state: &mut State) {
     let output =
         if is_nra { format!("{stem}.tar.zst") } else { kinds::default_output(Path::new(stem), None).display().to_string() };
     let title = format!("Write everything in {} as", state.archive.name);
-    state.dialogs.push(Dialog::Prompt(Prompt::new(Purpose::Convert, title, note, output)));
+    state.dialogs.push(Dialog::Prompt(Prompt::new(PromptKind::Convert, title, note, output)));
 }
 
 /// Returns what has to be looked at before an archive is written; says what is wrong with its name.
@@ -150,7 +150,7 @@ pub fn check_output(output: &str) -> Result<Check, String> {
 
 /// Starts a conversion.
 pub fn convert(state: &mut State, output: &str, effects: &mut Vec<Effect>) {
-    state.begin(format!("write {}", glyphs::shown(output.as_bytes())), Task::Convert { output: output.into() }, effects);
+    state.start_job(format!("write {}", glyphs::shown(output.as_bytes())), Task::Convert { output: output.into() }, effects);
 }
 
 /// Shows the list of jobs.
@@ -158,20 +158,20 @@ pub fn show(state: &mut State) {
     state.dialogs.push(Dialog::Jobs { job: state.jobs.at(0), top: Default::default() });
 }
 
-/// Stops the job that the status line shows.
+/// Occurrences the job that the status line shows.
 pub fn stop_shown(state: &mut State, effects: &mut Vec<Effect>) {
     match state.jobs.list.iter_mut().rev().find(|job| job.ending.is_none()) {
         Some(job) => {
             job.stopping = true;
             effects.push(Effect::Stop(job.id));
         }
-        None => state.say(Tone::Warning, "no job is under way"),
+        None => state.notify(Tone::Warning, "no job is under way"),
     }
 }
 
 /// Takes what a job tells.
-pub fn take(state: &mut State, id: JobId, news: News, effects: &mut Vec<Effect>) {
-    if let News::Sealed(task, wrong) = news {
+pub fn take(state: &mut State, id: JobId, news: JobEvent, effects: &mut Vec<Effect>) {
+    if let JobEvent::NeedsPassword(task, wrong) = news {
         // A password is asked for only where it is of use: what a job of another archive was to do means other entries here.
         let epoch = state.requests.epoch;
         let job = state.jobs.list.iter().find(|job| job.id == id && job.epoch == epoch);
@@ -181,18 +181,18 @@ pub fn take(state: &mut State, id: JobId, news: News, effects: &mut Vec<Effect>)
         }
         return;
     }
-    if let News::Damage(remarks) = news {
+    if let JobEvent::Damage(remarks) = news {
         return damaged(state, id, remarks);
     }
-    if matches!(news, News::Written(_)) {
-        change::written(state, id);
+    if matches!(news, JobEvent::Written(_)) {
+        changes::written(state, id);
     }
-    let ended = matches!(news, News::End(..));
+    let ended = matches!(news, JobEvent::End(..));
     let Some(job) = state.jobs.take(id, news, state.now) else { return };
     if let Some((ending, text)) = job.ending.clone().filter(|_| ended) {
         let more = if job.log.is_empty() { "" } else { " (J shows more)" };
         let tone = match ending {
-            Ending::Done => Tone::Calm,
+            Ending::Done => Tone::Info,
             Ending::Degraded | Ending::Cancelled => Tone::Warning,
             Ending::Failed => Tone::Error,
         };
@@ -202,8 +202,8 @@ pub fn take(state: &mut State, id: JobId, news: News, effects: &mut Vec<Effect>)
         if comes_to_nothing && state.marks.is_empty() && !marks.is_empty() {
             marks::set(state, marks.to_vec(), Change::Add, effects);
         }
-        state.say(tone, format!("{text}{more}"));
-        change::ended(state, id);
+        state.notify(tone, format!("{text}{more}"));
+        changes::ended(state, id);
     }
 }
 
@@ -224,17 +224,17 @@ pub fn leave(state: &mut State, effects: &mut Vec<Effect>) {
     // Whoever asks again wants to be asked again.
     state.quit = None;
     let running: Vec<String> = state.jobs.running().map(|job| job.title.clone()).collect();
-    let asked = matches!(state.dialogs.last(), Some(Dialog::Menu(Menu { about: About::Leaving | About::Plans, .. })));
+    let asked = matches!(state.dialogs.last(), Some(Dialog::Menu(Menu { about: About::Leaving | About::PendingChanges, .. })));
     if running.is_empty() || asked {
-        return leave_by(state, Way::Stop, effects);
+        return leave_by(state, QuitMode::Stop, effects);
     }
     state.dialogs.push(Dialog::Menu(Menu {
         title: "Work is under way".to_owned(),
         lines: running,
         items: vec![
-            ('w', "wait until it is done, then quit".to_owned(), Choice::Leave(Way::Wait)),
-            ('l', "leave it to the terminal and quit".to_owned(), Choice::Leave(Way::Detach)),
-            ('s', "stop it and quit".to_owned(), Choice::Leave(Way::Stop)),
+            ('w', "wait until it is done, then quit".to_owned(), Choice::Leave(QuitMode::Wait)),
+            ('l', "leave it to the terminal and quit".to_owned(), Choice::Leave(QuitMode::Detach)),
+            ('s', "stop it and quit".to_owned(), Choice::Leave(QuitMode::Stop)),
             ('b', "back".to_owned(), Choice::Nothing),
         ],
         cursor: 0,
@@ -243,21 +243,21 @@ pub fn leave(state: &mut State, effects: &mut Vec<Effect>) {
 }
 
 /// Ends the program in this way, or asks what becomes of planned changes first.
-pub fn leave_by(state: &mut State, way: Way, effects: &mut Vec<Effect>) {
-    if !change::ask_on_leaving(state, way) {
+pub fn leave_by(state: &mut State, way: QuitMode, effects: &mut Vec<Effect>) {
+    if !changes::ask_on_leaving(state, way) {
         end(state, way, false, effects);
     }
 }
 
 /// Ends the program in this way; what is planned is dropped then if `drops` says so, and kept until then: waiting can be taken back.
-pub fn end(state: &mut State, way: Way, drops: bool, effects: &mut Vec<Effect>) {
+pub fn end(state: &mut State, way: QuitMode, drops: bool, effects: &mut Vec<Effect>) {
     match way {
-        Way::Stop => effects.push(Effect::Quit),
-        Way::Wait => {
+        QuitMode::Stop => effects.push(Effect::Quit),
+        QuitMode::Wait => {
             wait(state, drops, effects);
-            state.say(Tone::Calm, "ends when all work is done; to quit again takes that back");
+            state.notify(Tone::Info, "ends when all work is done; to quit again takes that back");
         }
-        Way::Detach => {
+        QuitMode::Detach => {
             wait(state, drops, effects);
             effects.push(Effect::Detach);
         }
@@ -269,11 +269,11 @@ pub fn end(state: &mut State, way: Way, drops: bool, effects: &mut Vec<Effect>) 
 pub fn quit_after_last(state: &mut State, effects: &mut Vec<Effect>) {
     let busy = state.jobs.running().next().is_some() || !state.passwords.tasks.is_empty() || state.is_typing();
     let Some(leaving) = state.quit.filter(|_| !busy) else { return };
-    if leaving.drops || state.plans().is_empty() {
+    if leaving.drops || state.unwritten_changes().is_empty() {
         effects.push(Effect::Quit);
     } else {
         state.quit = None;
-        change::ask_on_leaving(state, Way::Stop);
+        changes::ask_on_leaving(state, QuitMode::Stop);
     }
 }
 
@@ -293,7 +293,7 @@ fn running(state: &mut State) -> Option<&mut Job> {
     state.jobs.list.get_mut(index).filter(|job| job.ending.is_none())
 }
 
-/// Stops the job under the cursor of the list of jobs.
+/// Occurrences the job under the cursor of the list of jobs.
 pub fn stop(state: &mut State, effects: &mut Vec<Effect>) {
     if let Some(job) = running(state) {
         job.stopping = true;

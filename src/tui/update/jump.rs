@@ -93,6 +93,6 @@ pub fn take(state: &mut State, place: Result<Option<u64>, String>, effects: &mut
             browse::moved(state, request, effects);
         }
         Ok(None) => jump.missed = true,
-        Err(error) => state.say(Tone::Error, error),
+        Err(error) => state.notify(Tone::Error, error),
     }
 }

@@ -7,7 +7,7 @@ use crate::action::Action;
 use crate::effect::{Effect, MarksRequest, Request};
 use crate::requests::RequestKind;
 use crate::rows::Order;
-use crate::state::dialog::{Prompt, Purpose};
+use crate::state::dialog::{Prompt, PromptKind};
 use crate::state::marks::{Among, Change, Marked};
 use crate::state::{Dialog, Focus, State, Tone};
 use crate::update::entry::NO_ENTRY;
@@ -17,7 +17,7 @@ use crate::update::{actions, browse};
 pub fn mark(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
     let is_of_rows = matches!(action, Action::Mark | Action::MarkRange | Action::MarkAll | Action::MarkInvert);
     match action {
-        _ if is_of_rows && state.listing.entry().is_none() => state.say(Tone::Warning, NO_ENTRY),
+        _ if is_of_rows && state.listing.entry().is_none() => state.notify(Tone::Warning, NO_ENTRY),
         Action::Mark => {
             toggle(state, effects);
             let request = state.listing.step(1);
@@ -71,7 +71,7 @@ pub fn step_back(state: &mut State) -> bool {
         && state.layout.focus == Focus::List
         && !state.layout.zoom;
     if any {
-        state.unmark();
+        state.clear_marks();
     }
     any
 }
@@ -128,7 +128,7 @@ fn ask(state: &mut State, change: Change, title: &str) {
         Some(_) => "a glob, of the rows listed: *.json",
         None => "a glob: *.json here, **/*.json at any depth",
     };
-    let purpose = Purpose::Mark(Among { directory: state.listing.scope.directory.clone(), rows }, change);
+    let purpose = PromptKind::Mark(Among { directory: state.listing.scope.directory.clone(), rows }, change);
     state.dialogs.push(Dialog::Prompt(Prompt::new(purpose, title, note, "*")));
 }
 
@@ -155,5 +155,5 @@ pub fn take(state: &mut State, ranges: Result<Vec<Range<u64>>, String>, change: 
     if state.input.after_marks.take().is_some() {
         state.input.queue.clear();
     }
-    state.say(tone, why);
+    state.notify(tone, why);
 }

@@ -2,8 +2,9 @@
 
 mod actions;
 mod arrange;
+mod bookmarks;
 mod browse;
-mod change;
+mod changes;
 mod compact;
 mod dialogs;
 mod entry;
@@ -15,14 +16,13 @@ mod jump;
 mod marks;
 mod mouse;
 mod nested;
-mod places;
+mod passwords;
 mod preview;
-mod recall;
 mod requests;
 mod revert;
 mod salvage;
-mod sealed;
 mod sizes;
+mod stored_position;
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ use crate::state::{Dialog, State, Tone, Typed};
 use nra_text::SizeStyle;
 
 pub use jobs::POLICIES;
-pub use recall::keep;
+pub use stored_position::keep;
 
 /// Returns what has to be done before the first event.
 pub fn start(state: &mut State) -> Vec<Effect> {
@@ -45,7 +45,7 @@ pub fn start(state: &mut State) -> Vec<Effect> {
     if state.opening.no_archive {
         find::archives(state);
     } else {
-        recall::begin(state, &mut effects);
+        stored_position::begin(state, &mut effects);
     }
     requests::cancel_unneeded(state);
     effects
@@ -66,13 +66,13 @@ pub fn update(state: &mut State, event: Event, now: Duration) -> Vec<Effect> {
 
 /// Run in this order after each event, for what was waiting for another event than the one that started it.
 const FOLLOW_UPS: [fn(&mut State, &mut Vec<Effect>); 6] =
-    [input::resume, jobs::quit_after_last, change::show_written, sealed::ask_in_turn, browse::fit_rows, preview::load_due];
+    [input::resume, jobs::quit_after_last, changes::show_written, passwords::ask_in_turn, browse::fit_rows, preview::load_due];
 
 fn take(state: &mut State, event: Event, effects: &mut Vec<Effect>) {
     match event {
         Event::Response(id, _) if !state.requests.awaits(id) => {}
         Event::Response(id, answer) => answered(state, id, *answer, effects),
-        Event::Key(_) | Event::Paste(_) | Event::Mouse(_) if state.is_unseen() => {
+        Event::Key(_) | Event::Paste(_) | Event::Mouse(_) if state.is_too_small() => {
             input::press_on_tiny_screen(state, &event, effects)
         }
         // What is shown, or typed, is looked at, and stays as it is.
@@ -92,16 +92,16 @@ fn take(state: &mut State, event: Event, effects: &mut Vec<Effect>) {
         Event::Rows(answer) => browse::rows(state, answer, effects),
         Event::Details(facts) => state.listing.learn(&facts),
         Event::Preview(answer) => preview::take(state, answer, effects),
-        Event::Stops(answer) => state.preview.counted(answer),
-        Event::Room(free) => jobs::room(state, free),
+        Event::Occurrences(answer) => state.preview.counted(answer),
+        Event::FreeSpace(free) => jobs::room(state, free),
         Event::Mapped(answer) => sizes::take(state, answer),
-        Event::Arranging(share) => state.arrangement.progress = share,
+        Event::ArrangeProgress(share) => state.arrangement.progress = share,
         Event::Arranged(answer) => arrange::take(state, answer, effects),
         Event::Jumped(place) => jump::take(state, place, effects),
         Event::Found(answer) => find::take(state, answer),
         Event::Marked(ranges, change) => marks::take(state, ranges, change, effects),
         Event::Completions(paths) => dialogs::complete(state, &paths, effects),
-        Event::Checked(answer) => dialogs::checked(state, answer, effects),
+        Event::CheckDone(answer) => dialogs::checked(state, answer, effects),
         Event::MarkTotals(bytes) => state.marks.content_bytes = bytes,
         Event::Inspected(Ok(more)) => {
             let is_sheet = |dialog: &&mut Dialog| matches!(dialog, Dialog::Sheet { .. });
@@ -111,9 +111,9 @@ fn take(state: &mut State, event: Event, effects: &mut Vec<Effect>) {
         }
         Event::Inspected(Err(error)) => {
             dialogs::without_rows(state, |dialog| matches!(dialog, Dialog::Sheet { .. }));
-            state.say(Tone::Error, error);
+            state.notify(Tone::Error, error);
         }
-        Event::Trouble(error) => {
+        Event::Error(error) => {
             // Without an archive there is another one to choose.
             if state.opening.no_archive && state.dialogs.is_empty() {
                 find::archives(state);
@@ -121,21 +121,21 @@ fn take(state: &mut State, event: Event, effects: &mut Vec<Effect>) {
             if let Some(Dialog::Finder(finder)) = state.dialogs.last_mut().filter(|_| state.opening.no_archive) {
                 finder.error = Some(error.clone());
             }
-            state.say(Tone::Error, error);
+            state.notify(Tone::Error, error);
         }
         Event::Content(Ok(content)) => {
-            state.say(Tone::Calm, format!("copied the content, {}", SizeStyle::Binary.show(content.len() as u64)));
+            state.notify(Tone::Info, format!("copied the content, {}", SizeStyle::Binary.show(content.len() as u64)));
             effects.push(Effect::Copy(content));
         }
-        Event::Content(Err(error)) => state.say(Tone::Warning, error),
-        Event::Copied(copy) => {
+        Event::Content(Err(error)) => state.notify(Tone::Warning, error),
+        Event::CopyReady(copy) => {
             state.status.message = None;
             effects.push(Effect::Edit(copy));
         }
-        Event::Weighed(saved) => compact::weighed(state, saved),
+        Event::CompactEstimate(saved) => compact::weighed(state, saved),
         Event::Commits(commits) => history::take(state, commits),
         Event::Archives(list) => find::renew(state, list, effects),
-        Event::Locked(door, wrong) => history::locked(state, door, wrong),
+        Event::Locked(target, wrong) => history::locked(state, target, wrong),
         Event::Opened(facts) => history::opened(state, None, *facts, effects),
         Event::Job(id, news) => jobs::take(state, id, news, effects),
         Event::Suspended => effects.push(Effect::Suspend),
@@ -151,9 +151,9 @@ fn answered(state: &mut State, id: RequestId, answer: Event, effects: &mut Vec<E
     if id.kind != RequestKind::Open {
         return take(state, answer, effects);
     }
-    let door = state.opening.door.take();
+    let target = state.opening.target.take();
     match answer {
-        Event::Opened(facts) => return history::opened(state, door, *facts, effects),
+        Event::Opened(facts) => return history::opened(state, target, *facts, effects),
         Event::Locked(..) => {}
         _ => state.passwords.forget(),
     }

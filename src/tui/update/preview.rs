@@ -5,12 +5,12 @@ use crate::effect::{Effect, Request};
 use crate::layout::TWO_PANES;
 use crate::preview::Form;
 use crate::preview::json::Fold;
-use crate::state::dialog::{Prompt, Purpose};
-use crate::state::pane::{Found, PreviewAnswer, PreviewRequest};
+use crate::state::dialog::{Prompt, PromptKind};
+use crate::state::pane::{Found, PreviewRequest, PreviewResponse};
 use crate::state::{Dialog, Focus, State, Tone};
 use crate::update::browse::fit;
 use crate::update::entry::NO_ENTRY;
-use crate::update::sealed;
+use crate::update::passwords;
 use nra_format::entry::Kind;
 
 /// Columns of a step to the side.
@@ -44,11 +44,11 @@ pub fn settle(state: &mut State) {
     }
 }
 
-/// Stops a search, or closes the preview if it is in front; says whether there was one.
+/// Occurrences a search, or closes the preview if it is in front; says whether there was one.
 pub fn step_back(state: &mut State, effects: &mut Vec<Effect>) -> bool {
     if let Some(request) = state.preview.stop_seeking() {
         load(state, Some(request), effects);
-        state.say(Tone::Calm, "the search is stopped");
+        state.notify(Tone::Info, "the search is stopped");
         return true;
     }
     if state.layout.zoom {
@@ -67,7 +67,7 @@ pub fn zoom(state: &mut State, zoom: bool, effects: &mut Vec<Effect>) {
     // Whoever looks closer is asked once more.
     state.passwords.declined &= !zoom;
     if zoom {
-        sealed::ask_first(state);
+        passwords::ask_first(state);
     }
     state.layout.zoom = zoom;
     state.layout.focus = if zoom { Focus::Preview } else { Focus::List };
@@ -91,9 +91,9 @@ pub fn choose_form(state: &mut State, action: Action, effects: &mut Vec<Effect>)
     let request = state.preview.set_form(form);
     load(state, request, effects);
     match state.listing.entry() {
-        None => state.say(Tone::Warning, NO_ENTRY),
+        None => state.notify(Tone::Warning, NO_ENTRY),
         Some(entry) if entry.kind != Kind::File && !matches!(form, Form::Auto | Form::Info) => {
-            state.say(Tone::Warning, "only files have other forms: they are shown in this one from now on");
+            state.notify(Tone::Warning, "only files have other forms: they are shown in this one from now on");
         }
         Some(_) => {}
     }
@@ -154,11 +154,11 @@ pub fn control(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
         Action::Seek => {
             let title = "Search in the content";
             let note = "a text; without capitals it stands for both cases";
-            let prompt = Prompt::new(Purpose::Seek, title, note, state.preview.needle.text());
+            let prompt = Prompt::new(PromptKind::Seek, title, note, state.preview.needle.text());
             state.dialogs.push(Dialog::Prompt(prompt));
         }
         Action::Goto => {
-            let prompt = Prompt::new(Purpose::Goto, "Go to", "a line or row, in bytes an offset; 0x… is hexadecimal", "");
+            let prompt = Prompt::new(PromptKind::Goto, "Go to", "a line or row, in bytes an offset; 0x… is hexadecimal", "");
             state.dialogs.push(Dialog::Prompt(prompt));
         }
         Action::Fold => drop(state.preview.fold(Fold::Turn)),
@@ -172,7 +172,7 @@ pub fn control(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
 /// Goes to the next place of the text that was sought last, or the one before.
 pub fn find(state: &mut State, back: bool, again: bool, effects: &mut Vec<Effect>) {
     if state.preview.needle.text().is_empty() {
-        return state.say(Tone::Warning, "nothing has been sought yet");
+        return state.notify(Tone::Warning, "nothing has been sought yet");
     }
     match state.preview.find(back, again) {
         Ok(request) => load(state, Some(request), effects),
@@ -183,19 +183,19 @@ pub fn find(state: &mut State, back: bool, again: bool, effects: &mut Vec<Effect
 /// Says what has become of a search, where that is not seen.
 fn say_found(state: &mut State, found: Found) {
     match found {
-        Found::Around(_) => state.say(Tone::Calm, "the search came to the end, and went on at the other one"),
-        Found::Nowhere => state.say(Tone::Warning, "nothing is found"),
+        Found::Around(_) => state.notify(Tone::Info, "the search came to the end, and went on at the other one"),
+        Found::Nowhere => state.notify(Tone::Warning, "nothing is found"),
         Found::At(_) | Found::Unsought => {}
     }
 }
 
 /// Takes what was read.
-pub fn take(state: &mut State, answer: PreviewAnswer, effects: &mut Vec<Effect>) {
+pub fn take(state: &mut State, answer: PreviewResponse, effects: &mut Vec<Effect>) {
     let (found, seeks) = (answer.found, state.preview.is_seeking_text());
     match state.preview.take(answer) {
         Some(damage) => {
             let found = if seeks && found == Found::Unsought { "nothing is found in what reads: " } else { "" };
-            state.say(Tone::Error, format!("{found}{damage}"));
+            state.notify(Tone::Error, format!("{found}{damage}"));
         }
         None => say_found(state, found),
     }

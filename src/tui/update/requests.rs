@@ -12,11 +12,11 @@ impl State {
     /// Makes a request.
     pub(crate) fn request(&mut self, request: Request) -> Effect {
         match &request {
-            Request::Open(door, password) => {
+            Request::Open(target, password) => {
                 if password.is_none() {
                     self.passwords.forget();
                 }
-                self.opening.door = Some(door.clone());
+                self.opening.target = Some(target.clone());
             }
             Request::Copy(_) => self.input.copying = true,
             _ => {}
@@ -25,7 +25,7 @@ impl State {
     }
 
     /// Starts a job on the archive shown and returns its number.
-    pub(crate) fn begin(&mut self, title: String, task: Task, effects: &mut Vec<Effect>) -> JobId {
+    pub(crate) fn start_job(&mut self, title: String, task: Task, effects: &mut Vec<Effect>) -> JobId {
         let id = self.jobs.add(title, self.now);
         self.jobs.belongs(id, self.requests.epoch, self.archive.info.archive_id);
         effects.push(Effect::Start(id, task));

@@ -4,24 +4,24 @@ use std::ops::Range;
 
 use crate::effect::Effect;
 use crate::state::dialog::{About, Choice, Menu};
-use crate::state::{Dialog, Staged, State, Tone, Writing};
+use crate::state::{Dialog, PendingChanges, State, Tone, Writing};
 use crate::task::Task;
-use crate::update::{change, jobs};
+use crate::update::{changes, jobs};
 
 /// Asks whether the last commit is to be undone or, where an earlier one is shown, what of it is to come back.
 pub fn ask(state: &mut State) {
     if let Err(why) = state.archive.file {
-        return state.say(Tone::Warning, why);
+        return state.notify(Tone::Warning, why);
     }
-    if let Some(why) = change::comes_first(state) {
-        return state.say(Tone::Warning, why);
+    if let Some(why) = changes::comes_first(state) {
+        return state.notify(Tone::Warning, why);
     }
     let Some(shown) = state.archive.info.commit else { return };
     let back = ('b', "back".to_owned(), Choice::Nothing);
     let (title, items) = if state.archive.is_past {
         // Of an empty commit there is nothing but all of it; marks may lie elsewhere.
         let is_chosen = !state.marks.is_empty() || state.listing.entry().is_some();
-        let chosen = is_chosen.then(|| jobs::chosen(state)).flatten();
+        let chosen = is_chosen.then(|| jobs::selected(state)).flatten();
         let chosen = chosen.map(|chosen| ('m', format!("bring back {}", chosen.told), Choice::BringBack(shown, chosen)));
         let whole = format!("all as it was at commit {shown}");
         let title = format!("Return to commit {shown}");
@@ -31,7 +31,7 @@ pub fn ask(state: &mut State) {
         let words = format!("undo it: all as at commit {before}");
         (format!("Undo commit {shown}"), vec![back, ('u', words, Choice::Return(before))])
     } else {
-        return state.say(Tone::Warning, "this is the first commit: there is nothing to undo");
+        return state.notify(Tone::Warning, "this is the first commit: there is nothing to undo");
     };
     let mut lines = vec!["as one more commit (H has all)".to_owned()];
     if state.archive.info.recovery.is_some() {
@@ -46,11 +46,11 @@ pub fn start(state: &mut State, commit: u64, ranges: Option<Vec<Range<u64>>>, ef
     let file = match &state.archive.file {
         Ok(file) => file.clone(),
         // It has come to light while the question was open.
-        Err(why) => return state.say(Tone::Warning, *why),
+        Err(why) => return state.notify(Tone::Warning, *why),
     };
     // What is undone is the commit that was seen, and no later one.
     let over = state.archive.info.commit.filter(|_| !state.archive.is_past);
     let title = format!("return {} to commit {commit}", state.archive.name);
-    let job = state.begin(title, Task::Revert { file, commit, ranges, over }, effects);
-    state.changes.writing = Some(Writing { job, plans: Staged::default(), done: false });
+    let job = state.start_job(title, Task::Revert { file, commit, ranges, over }, effects);
+    state.changes.writing = Some(Writing { job, plans: PendingChanges::default(), done: false });
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::action::Action;
 use crate::effect::{Check, Effect};
 use crate::glyphs;
-use crate::state::dialog::{About, Choice, Menu, Prompt, Purpose};
+use crate::state::dialog::{About, Choice, Menu, Prompt, PromptKind};
 use crate::state::{Arrangement, Dialog, Focus, State};
 use crate::task::Task;
 use crate::update::{arrange, browse, preview};
@@ -69,7 +69,7 @@ pub fn ask_output(state: &mut State) {
     };
     let stem = Path::new(state.archive.own_name()).file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let title = format!("Write what reads of {} to", state.archive.name);
-    state.dialogs.push(Dialog::Prompt(Prompt::new(Purpose::Salvage, title, note, format!("{stem}-salvaged.nra"))));
+    state.dialogs.push(Dialog::Prompt(Prompt::new(PromptKind::Salvage, title, note, format!("{stem}-salvaged.nra"))));
 }
 
 /// Returns what has to be looked at before the new archive is written; says what is wrong with its name.
@@ -84,5 +84,5 @@ pub fn check_output(output: &str) -> Result<Check, String> {
 pub fn start(state: &mut State, output: &str, effects: &mut Vec<Effect>) {
     let title = format!("salvage {} to {}", state.archive.name, glyphs::shown(output.as_bytes()));
     let message = format!("salvaged from {}", state.archive.name);
-    state.begin(title, Task::Salvage { output: output.into(), message }, effects);
+    state.start_job(title, Task::Salvage { output: output.into(), message }, effects);
 }

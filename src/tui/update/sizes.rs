@@ -39,6 +39,6 @@ pub fn take(state: &mut State, tiles: Result<Tiles, String>) {
     map.loaded = true;
     match tiles {
         Ok((tiles, rest)) => (map.tiles, map.rest) = (tiles, rest),
-        Err(error) => state.say(Tone::Error, error),
+        Err(error) => state.notify(Tone::Error, error),
     }
 }

@@ -46,13 +46,13 @@ pub fn status(state: &State, area: Rect, buffer: &mut Buffer) {
     let (line, style) = match &state.status.message {
         Some(message) => {
             let style = match message.tone {
-                Tone::Calm => state.settings.theme.success,
+                Tone::Info => state.settings.theme.success,
                 Tone::Warning => state.settings.theme.warning,
                 Tone::Error => state.settings.theme.error,
             };
             (message.text.clone(), style)
         }
-        None if state.opening.door.is_some() => ("opening …".to_owned(), state.settings.theme.dim),
+        None if state.opening.target.is_some() => ("opening …".to_owned(), state.settings.theme.dim),
         None if state.listing.lost > 0 => {
             let lost = nra_text::counted(state.listing.lost, "entry does", "entries do");
             (format!("{lost} not read here: the archive is damaged (R: what reads)"), state.settings.theme.error)
@@ -157,7 +157,7 @@ fn all_notes(state: &State, brief: bool) -> Vec<String> {
         add(&format!("{} marked", nra_text::count(state.marks.count())), size);
     }
     if !state.changes.pending.is_empty() {
-        add(&state.changes.pending.told(), ": W writes, u takes back, P shows".to_owned());
+        add(&state.changes.pending.summary(), ": W writes, u takes back, P shows".to_owned());
     }
     if !state.arrangement.wanted.filter.is_empty() {
         add(&format!("filter: {}", state.arrangement.wanted.filter), String::new());

@@ -47,7 +47,7 @@ pub fn view(state: &State, heads: Rect, area: Rect, buffer: &mut Buffer) {
 
 /// Draws what plans bring into this directory, below its rows and as far as there is room; the last row says how many more there are.
 fn brought(state: &State, area: Rect, rows: usize, buffer: &mut Buffer) {
-    let brought = state.brought();
+    let brought = state.pending_rows();
     let room = usize::from(area.height).saturating_sub(rows);
     let shown = if brought.len() > room { room.saturating_sub(1) } else { brought.len() };
     if let (1.., Some(y)) = (brought.len() - shown, u16::try_from(rows + shown).ok().filter(|y| *y < area.height)) {

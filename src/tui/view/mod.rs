@@ -27,7 +27,9 @@ use crate::state::{Dialog, Focus, State};
 fn unseen(state: &State) -> String {
     let (width, height) = SMALLEST;
     match state.dialogs.last() {
-        Some(Dialog::Menu(Menu { about: About::Plans, .. })) => "plans are not written: to quit again drops them".to_owned(),
+        Some(Dialog::Menu(Menu { about: About::PendingChanges, .. })) => {
+            "plans are not written: to quit again drops them".to_owned()
+        }
         Some(Dialog::Menu(Menu { about: About::Leaving, .. })) => "work is under way: to quit again stops it".to_owned(),
         _ => format!("too small: {width}x{height} are needed"),
     }
@@ -81,7 +83,7 @@ fn over(dialog: &Dialog, state: &State, areas: &Areas, buffer: &mut Buffer) -> O
         (Dialog::Menu(menu), Some(choices)) => prompt::menu(menu, choices, theme, &frame, screen, buffer),
         (Dialog::Finder(finder), Some(choices)) => finder::view(finder, choices, theme, &frame, screen, buffer),
         (Dialog::Commits { list, cursor }, Some(choices)) => commits::view(state, list, choices, *cursor, &frame, buffer),
-        (Dialog::Plans { cursor }, Some(choices)) => plans::view(state, choices, *cursor, &frame, buffer),
+        (Dialog::PendingChanges { cursor }, Some(choices)) => plans::view(state, choices, *cursor, &frame, buffer),
         (Dialog::Jobs { job, top }, Some(choices)) => jobs::view(state, choices, state.jobs.place(*job), *top, &frame, buffer),
         (_, _) => None,
     }

@@ -15,7 +15,7 @@ pub fn view(state: &State, choices: Choices, cursor: usize, frame: &Frame, buffe
     let plans = state.changes.pending.list();
     dialog::frame(frame, theme, state.screen, buffer);
     for (index, row) in choices.rows() {
-        put(buffer, row, 0, 0, &glyphs::fit(&plans[index].told(), usize::from(row.width)), theme.text);
+        put(buffer, row, 0, 0, &glyphs::fit(&plans[index].describe(), usize::from(row.width)), theme.text);
         if index == cursor {
             buffer.set_style(row, theme.cursor);
         }

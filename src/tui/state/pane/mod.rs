@@ -3,7 +3,7 @@
 mod seek;
 mod walk;
 
-pub use seek::{Stops, StopsAnswer, StopsRequest};
+pub use seek::{Occurrences, OccurrencesRequest, OccurrencesResponse};
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::preview::seek::{self as places, Needle, Seek};
 use crate::preview::{Body, Form, Preview, Request, Scroll, Scrolled, hex};
 use nra_format::entry::{Entry, Kind};
 
-use walk::{Spot, Walk};
+use walk::{RowPart, Walk};
 
 /// The cursor rests this long before its entry is read.
 const REST: Duration = Duration::from_millis(60);
@@ -32,7 +32,7 @@ pub struct PreviewRequest {
 
 /// A preview, or why there is none.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PreviewAnswer {
+pub struct PreviewResponse {
     /// The preview.
     pub preview: Result<Preview, String>,
     /// Whether a place was sought, and where it is.
@@ -83,7 +83,7 @@ pub struct Pane {
     /// Where a text was found, until that is taken to be counted.
     found: Option<u64>,
     /// Where the text that was sought last stands.
-    pub(super) stops: Option<Stops>,
+    pub(super) stops: Option<Occurrences>,
     /// Columns of the pane.
     width: u16,
     /// Those of them that rows are drawn in.
@@ -215,7 +215,7 @@ impl Pane {
     }
 
     /// Shows a preview. Returns the damage that the preview does not show.
-    pub fn take(&mut self, answer: PreviewAnswer) -> Option<String> {
+    pub fn take(&mut self, answer: PreviewResponse) -> Option<String> {
         let awaited = self.waiting.take().unwrap_or(0);
         let sought_text = self.is_seeking_text();
         self.seeking = false;
@@ -269,7 +269,7 @@ impl Pane {
     }
 
     /// Says whether a file does not read where it was looked at.
-    fn is_hurt(&self) -> bool {
+    fn is_unreadable(&self) -> bool {
         matches!(&self.preview, Some(Err(_)))
             && self.sealed.is_none()
             && self.entry.as_ref().is_some_and(|entry| entry.kind == Kind::File)
@@ -325,7 +325,7 @@ impl Pane {
 
     /// Scrolls to the start or the end of the content.
     pub fn to_end(&mut self, end: bool, height: usize) -> Option<PreviewRequest> {
-        if self.is_hurt() {
+        if self.is_unreadable() {
             let size = self.entry.as_ref().filter(|_| end).map_or(0, |entry| entry.size);
             return Some(self.ask(size.saturating_sub(self.limits.back() / 4), None, size));
         }
@@ -335,7 +335,7 @@ impl Pane {
         let there = if end { window.at_end() } else { window.at_start() };
         if there {
             let walk = Walk { rows: window, wrap: self.wrapped() };
-            let top = if end { walk.end(height) } else { Spot { row: 0, part: 0 } };
+            let top = if end { walk.end(height) } else { RowPart { row: 0, part: 0 } };
             let cursor = if end { window.rows().saturating_sub(1) } else { 0 };
             (self.scroll.top, self.scroll.part, self.scroll.cursor) = (top.row, top.part, cursor);
             return None;
@@ -390,7 +390,7 @@ impl Pane {
     }
 
     /// Puts something at the top of the screen.
-    fn go(&mut self, top: Spot) {
+    fn go(&mut self, top: RowPart) {
         (self.scroll.top, self.scroll.part) = (top.row, top.part);
     }
 
@@ -446,7 +446,7 @@ mod tests {
     fn settle(archive: &Arc<dyn Archive>, pane: &mut Pane, request: Option<PreviewRequest>) {
         if let Some(PreviewRequest { entry, request }) = request {
             let preview = preview::load(archive, &entry, &request, &|| true).map_err(|error| error.to_string());
-            drop(pane.take(PreviewAnswer { preview, found: Found::Unsought, sealed: None, damage: None }));
+            drop(pane.take(PreviewResponse { preview, found: Found::Unsought, sealed: None, damage: None }));
         }
     }
 

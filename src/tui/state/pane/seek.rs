@@ -10,7 +10,7 @@ use nra_format::entry::Entry;
 
 /// Asks where a text stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StopsRequest {
+pub struct OccurrencesRequest {
     /// In what.
     pub entry: Entry,
     /// The text.
@@ -21,7 +21,7 @@ pub struct StopsRequest {
 
 /// Where a text stands, as far as that is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StopsAnswer {
+pub struct OccurrencesResponse {
     /// Offsets, ascending.
     pub places: Arc<[u64]>,
     /// That is all.
@@ -30,14 +30,14 @@ pub struct StopsAnswer {
 
 /// Where the text that was sought last stands, and at which of these places the search is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stops {
+pub struct Occurrences {
     needle: String,
     places: Arc<[u64]>,
     all: bool,
     at: u64,
 }
 
-impl Stops {
+impl Occurrences {
     /// Returns it in words: `3 of 17`, with `+` while there may be more.
     fn told(&self) -> String {
         let known = self.all || self.places.last().is_some_and(|last| *last >= self.at);
@@ -50,11 +50,11 @@ impl Stops {
 impl Pane {
     /// Returns which of the places of the text that was sought is shown, in words.
     pub fn told(&self) -> Option<String> {
-        self.stops.as_ref().map(Stops::told)
+        self.stops.as_ref().map(Occurrences::told)
     }
 
     /// Asks where else a text stands that has been found.
-    pub fn count(&mut self) -> Option<StopsRequest> {
+    pub fn count(&mut self) -> Option<OccurrencesRequest> {
         let at = self.found.take()?;
         let known = self.stops.as_mut().filter(|stops| stops.needle == self.needle.text());
         if let Some(stops) = known {
@@ -63,12 +63,12 @@ impl Pane {
         }
         let (entry, needle) = (self.entry()?.clone(), self.needle.text().to_owned());
         let by_line = matches!(&self.preview, Some(Ok(Preview { body: Body::Text(_), .. })));
-        self.stops = Some(Stops { needle: needle.clone(), places: Arc::from([]), all: false, at });
-        Some(StopsRequest { entry, needle, by_line })
+        self.stops = Some(Occurrences { needle: needle.clone(), places: Arc::from([]), all: false, at });
+        Some(OccurrencesRequest { entry, needle, by_line })
     }
 
     /// Shows the number of occurrences.
-    pub fn counted(&mut self, answer: StopsAnswer) {
+    pub fn counted(&mut self, answer: OccurrencesResponse) {
         if let Some(stops) = &mut self.stops {
             (stops.places, stops.all) = (answer.places, answer.all);
         }
@@ -94,7 +94,7 @@ impl Pane {
         self.seeking && self.seeking_text
     }
 
-    /// Stops the search for a place: what is shown is read again.
+    /// Occurrences the search for a place: what is shown is read again.
     pub fn stop_seeking(&mut self) -> Option<PreviewRequest> {
         if self.seeking { self.set_form(self.form) } else { None }
     }
@@ -132,7 +132,7 @@ impl Pane {
     /// What has become of that where it is known at once.
     pub fn find(&mut self, back: bool, again: bool) -> Result<PreviewRequest, Found> {
         let needle = self.needle.text().to_owned();
-        if self.is_hurt() {
+        if self.is_unreadable() {
             return Ok(self.seek(Seek::Text { needle, from: 0, back, line: None }));
         }
         let Some(Ok(preview)) = &self.preview else { return Err(Found::Unsought) };
@@ -161,7 +161,7 @@ impl Pane {
             return Err(Found::Nowhere);
         };
         let places = (0..rows).filter(holds).map(|row| row as u64).collect();
-        self.stops = Some(Stops { needle, places, all: true, at: row as u64 });
+        self.stops = Some(Occurrences { needle, places, all: true, at: row as u64 });
         (self.scroll.top, self.scroll.part, self.scroll.cursor) = (row, 0, row);
         let found = if back == (row < from) { Found::At } else { Found::Around };
         Err(found(row as u64))
@@ -169,7 +169,7 @@ impl Pane {
 
     /// Goes to a line or a row, or in bytes to an offset.
     pub fn jump(&mut self, number: u64) -> Option<PreviewRequest> {
-        if self.is_hurt() {
+        if self.is_unreadable() {
             return Some(self.seek(if self.form == Form::Text { Seek::Line(number) } else { Seek::Offset(number) }));
         }
         let Some(Ok(preview)) = &self.preview else { return None };

@@ -4,7 +4,7 @@ use crate::preview::{Scroll, Scrolled};
 
 /// A row of the screen: a row of the window and which of its parts, where it is wrapped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Spot {
+pub struct RowPart {
     /// The row of the window.
     pub row: usize,
     /// Its part.
@@ -26,20 +26,20 @@ impl Walk<'_> {
     }
 
     /// Returns what the screen begins with.
-    pub fn top(&self, scroll: &Scroll) -> Spot {
-        Spot { row: scroll.top, part: scroll.part.min(self.height(scroll.top) - 1) }
+    pub fn top(&self, scroll: &Scroll) -> RowPart {
+        RowPart { row: scroll.top, part: scroll.part.min(self.height(scroll.top) - 1) }
     }
 
     /// Goes down so many rows of the screen; ends at the last one, and returns how many were left to go.
-    pub fn down(&self, from: Spot, mut count: usize) -> (Spot, usize) {
-        let Spot { mut row, mut part } = from;
+    pub fn down(&self, from: RowPart, mut count: usize) -> (RowPart, usize) {
+        let RowPart { mut row, mut part } = from;
         loop {
             let left = self.height(row).saturating_sub(part + 1);
             if count <= left {
-                return (Spot { row, part: part + count }, 0);
+                return (RowPart { row, part: part + count }, 0);
             }
             if row + 1 >= self.rows.rows() {
-                return (Spot { row, part: part + left }, count - left);
+                return (RowPart { row, part: part + left }, count - left);
             }
             count -= left + 1;
             (row, part) = (row + 1, 0);
@@ -47,30 +47,30 @@ impl Walk<'_> {
     }
 
     /// Goes up so many rows of the screen; ends at the first one.
-    pub fn up(&self, from: Spot, mut count: usize) -> Spot {
-        let Spot { mut row, mut part } = from;
+    pub fn up(&self, from: RowPart, mut count: usize) -> RowPart {
+        let RowPart { mut row, mut part } = from;
         while count > part && row > 0 {
             count -= part + 1;
             row -= 1;
             part = self.height(row) - 1;
         }
-        Spot { row, part: part.saturating_sub(count) }
+        RowPart { row, part: part.saturating_sub(count) }
     }
 
     /// Returns the last part of a row.
-    pub fn last(&self, row: usize) -> Spot {
-        Spot { row, part: self.height(row) - 1 }
+    pub fn last(&self, row: usize) -> RowPart {
+        RowPart { row, part: self.height(row) - 1 }
     }
 
     /// Returns what a screen of so many rows begins with that ends with the window.
-    pub fn end(&self, height: usize) -> Spot {
+    pub fn end(&self, height: usize) -> RowPart {
         self.whole(self.rows.rows().saturating_sub(1), height)
     }
 
     /// Moves the cursor by rows of the screen, by one row of the window at least; one that is higher than the screen is scrolled through first. Returns
     /// what the screen begins with then, and the row under the cursor.
-    pub fn with_cursor(&self, top: Spot, cursor: usize, rows: isize, height: usize) -> (Spot, usize) {
-        let (count, first, whole) = (rows.unsigned_abs(), Spot { row: cursor, part: 0 }, self.whole(cursor, height));
+    pub fn with_cursor(&self, top: RowPart, cursor: usize, rows: isize, height: usize) -> (RowPart, usize) {
+        let (count, first, whole) = (rows.unsigned_abs(), RowPart { row: cursor, part: 0 }, self.whole(cursor, height));
         if rows > 0 && whole > first.max(top) {
             return (self.down(top, count).0.min(whole), cursor);
         }
@@ -83,13 +83,13 @@ impl Walk<'_> {
     }
 
     /// Returns what the screen begins with for a row to be on it, if need be another one than before. Of a row that is higher than the screen some part is.
-    pub fn around(&self, top: Spot, row: usize, height: usize) -> Spot {
-        let (first, whole) = (Spot { row, part: 0 }, self.whole(row, height));
+    pub fn around(&self, top: RowPart, row: usize, height: usize) -> RowPart {
+        let (first, whole) = (RowPart { row, part: 0 }, self.whole(row, height));
         if whole > first { top.clamp(self.up(first, height.max(1) - 1), self.last(row)) } else { top.clamp(whole, first) }
     }
 
     /// Returns what the screen begins with that ends with a row.
-    fn whole(&self, row: usize, height: usize) -> Spot {
+    fn whole(&self, row: usize, height: usize) -> RowPart {
         self.up(self.last(row), height.max(1) - 1)
     }
 }

@@ -4,14 +4,14 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
 use crate::action::Action;
-use crate::door::Door;
 use crate::effect::{Check, Effect, Request};
 use crate::event::Checked;
 use crate::glyphs;
-use crate::state::dialog::{About, Checking, Choice, Menu, Prompt, Purpose, Way};
+use crate::open_target::OpenTarget;
+use crate::state::dialog::{About, Choice, Menu, PendingCheck, Prompt, PromptKind, QuitMode};
 use crate::state::jobs::JobId;
-use crate::state::staged::{Stage, count};
-use crate::state::{Dialog, Staged, State, Tone, Writing};
+use crate::state::pending::{PendingChange, count};
+use crate::state::{Dialog, PendingChanges, State, Tone, Writing};
 use crate::task::Task;
 use crate::update::{entry, jobs};
 use nra_format::entry::Entry;
@@ -19,28 +19,28 @@ use nra_format::path::EntryPath;
 
 /// Makes a pending change, or shows, undoes or writes pending changes.
 pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
-    use Action::{Add, MakeDirectory, Plans, Remove, Rename, Undo};
+    use Action::{Add, MakeDirectory, PendingChanges as Show, Remove, Rename, Undo};
     // What was planned before damage came to light can be looked at and taken back.
-    let is_about_plans = matches!(action, Plans | Undo) && !state.changes.pending.is_empty();
-    if let Err(why) = state.archive.plannable()
+    let is_about_plans = matches!(action, Show | Undo) && !state.changes.pending.is_empty();
+    if let Err(why) = state.archive.writable_file()
         && !is_about_plans
     {
-        return state.say(Tone::Warning, why);
+        return state.notify(Tone::Warning, why);
     }
-    if state.changes.writing.is_some() && action != Plans {
-        return state.say(Tone::Warning, WRITING);
+    if state.changes.writing.is_some() && action != Show {
+        return state.notify(Tone::Warning, WRITING);
     }
     let here = state.listing.scope.directory.clone();
     match action {
         Remove => remove(state, effects),
         Rename => ask_name(state),
-        Add => ask(state, Purpose::Add(here), "Add to", "a file, or a directory with all that is in it"),
-        MakeDirectory => ask(state, Purpose::MakeDirectory(here), "Make a directory in", "its name, or a path with several"),
+        Add => ask(state, PromptKind::Add(here), "Add to", "a file, or a directory with all that is in it"),
+        MakeDirectory => ask(state, PromptKind::MakeDirectory(here), "Make a directory in", "its name, or a path with several"),
         Undo if !state.changes.pending.is_empty() => take_back(state, state.changes.pending.list().len() - 1, effects),
-        Plans if !state.changes.pending.is_empty() => {
-            state.dialogs.push(Dialog::Plans { cursor: state.changes.pending.list().len() - 1 })
+        Show if !state.changes.pending.is_empty() => {
+            state.dialogs.push(Dialog::PendingChanges { cursor: state.changes.pending.list().len() - 1 })
         }
-        _ if state.changes.pending.is_empty() => state.say(Tone::Warning, "nothing is planned: a adds, d removes, r renames"),
+        _ if state.changes.pending.is_empty() => state.notify(Tone::Warning, "nothing is planned: a adds, d removes, r renames"),
         _ => ask_message(state),
     }
 }
@@ -57,54 +57,54 @@ pub fn comes_first(state: &State) -> Option<&'static str> {
 const WRITING: &str = "what was planned is being written: more can be planned when it is";
 
 fn remove(state: &mut State, effects: &mut Vec<Effect>) {
-    if let Some(chosen) = jobs::chosen(state) {
-        let stage = Stage::Remove(Arc::clone(&chosen.ranges), chosen.told);
-        state.input.checking = Some(Checking::Plan);
-        effects.push(state.request(Request::Check(Check::Plan(stage, state.changes.pending.clone()))));
+    if let Some(chosen) = jobs::selected(state) {
+        let change = PendingChange::Remove(Arc::clone(&chosen.ranges), chosen.told);
+        state.input.checking = Some(PendingCheck::Change);
+        effects.push(state.request(Request::Check(Check::Change(change, state.changes.pending.clone()))));
     }
 }
 
 /// Takes whether a change can be planned by a key, and what is left when one is taken back.
-pub fn checked(state: &mut State, checking: &Checking, answer: Result<Checked, String>) {
+pub fn checked(state: &mut State, checking: &PendingCheck, answer: Result<Checked, String>) {
     match (checking, answer) {
-        (_, Err(why)) => state.say(Tone::Warning, why),
-        (Checking::Back(index), Ok(Checked::Rest(rest))) => keep_rest(state, *index, rest),
-        (_, Ok(Checked::Plan(stage))) => {
-            state.unmark();
-            plan(state, stage);
+        (_, Err(why)) => state.notify(Tone::Warning, why),
+        (PendingCheck::Undo(index), Ok(Checked::Remaining(rest))) => keep_rest(state, *index, rest),
+        (_, Ok(Checked::Change(change))) => {
+            state.clear_marks();
+            plan(state, change);
         }
-        (_, Ok(Checked::Fine | Checked::Rest(_))) => {}
+        (_, Ok(Checked::Possible | Checked::Remaining(_))) => {}
     }
 }
 
 /// Takes a plan back, and what needs it.
 pub fn take_back(state: &mut State, index: usize, effects: &mut Vec<Effect>) {
     // What can't be written any more can be taken back in any order.
-    if state.changes.pending.list().len() < 2 || state.archive.plannable().is_err() {
+    if state.changes.pending.list().len() < 2 || state.archive.writable_file().is_err() {
         let mut rest = state.changes.pending.clone();
-        rest.take_back(index);
+        rest.remove(index);
         return keep_rest(state, index, rest);
     }
-    state.input.checking = Some(Checking::Back(index));
-    effects.push(state.request(Request::Check(Check::Back(index, state.changes.pending.clone()))));
+    state.input.checking = Some(PendingCheck::Undo(index));
+    effects.push(state.request(Request::Check(Check::Undo(index, state.changes.pending.clone()))));
 }
 
 /// Keeps what is left when a plan is taken back, and says which it was.
-fn keep_rest(state: &mut State, index: usize, rest: Staged) {
-    if let Some(told) = state.changes.pending.list().get(index).map(Stage::told) {
+fn keep_rest(state: &mut State, index: usize, rest: PendingChanges) {
+    if let Some(told) = state.changes.pending.list().get(index).map(PendingChange::describe) {
         keep(state, rest, &format!("taken back: {told}"));
     }
 }
 
 /// Keeps these plans, and says what has become of one; that others went with it is said behind that.
-fn keep(state: &mut State, rest: Staged, told: &str) {
+fn keep(state: &mut State, rest: PendingChanges, told: &str) {
     let more = state.changes.pending.list().len().saturating_sub(rest.list().len() + 1);
     state.changes.pending = rest;
     let more =
         if more > 0 { format!(", and {more} more of what was planned, which can't be done without it") } else { String::new() };
-    state.say(Tone::Calm, format!("{told}{more}"));
+    state.notify(Tone::Info, format!("{told}{more}"));
     let left = state.changes.pending.list().len();
-    if let Some(Dialog::Plans { cursor }) = state.dialogs.last_mut() {
+    if let Some(Dialog::PendingChanges { cursor }) = state.dialogs.last_mut() {
         *cursor = (*cursor).min(left.saturating_sub(1));
         if left == 0 {
             state.dialogs.pop();
@@ -113,27 +113,27 @@ fn keep(state: &mut State, rest: Staged, told: &str) {
 }
 
 /// Plans a change and says which.
-pub fn plan(state: &mut State, stage: Stage) {
+pub fn plan(state: &mut State, change: PendingChange) {
     if state.changes.writing.is_some() {
-        return state.say(Tone::Warning, WRITING);
+        return state.notify(Tone::Warning, WRITING);
     }
-    let told = match &stage {
-        Stage::Remove(ranges, what) => {
+    let told = match &change {
+        PendingChange::Remove(ranges, what) => {
             format!("{what}: {} will be removed", nra_text::counted(count(ranges), "entry", "entries"))
         }
-        Stage::Rename(from, to) => format!("{} will be renamed to {}", place(from), place(to)),
-        Stage::Add(path, _, meets) => {
+        PendingChange::Rename(from, to) => format!("{} will be renamed to {}", place(from), place(to)),
+        PendingChange::Add(path, _, meets) => {
             let meets = if *meets { " onto what is there" } else { "" };
             format!("{} will be added{meets}", glyphs::shown(path.as_os_str().as_bytes()))
         }
-        Stage::MakeDirectory(path) => format!("{} will be made", place(path)),
+        PendingChange::MakeDirectory(path) => format!("{} will be made", place(path)),
     };
-    state.changes.pending.push(stage);
+    state.changes.pending.push(change);
     // What was dropped on leaving was something else.
     if let Some(leaving) = &mut state.quit {
         leaving.drops = false;
     }
-    state.say(Tone::Calm, format!("{told}: W writes it, u takes it back"));
+    state.notify(Tone::Info, format!("{told}: W writes it, u takes it back"));
 }
 
 fn ask_name(state: &mut State) {
@@ -143,11 +143,11 @@ fn ask_name(state: &mut State) {
     let name = std::str::from_utf8(planned.unwrap_or(&path).name()).unwrap_or_default().to_owned();
     let title = format!("Rename {}", glyphs::shown(path.name()));
     let note = "to a name here, or to a path from the top that begins with /";
-    state.dialogs.push(Dialog::Prompt(Prompt::new(Purpose::Rename(path), title, note, name)));
+    state.dialogs.push(Dialog::Prompt(Prompt::new(PromptKind::Rename(path), title, note, name)));
 }
 
 /// Asks for something that goes into the directory shown.
-fn ask(state: &mut State, purpose: Purpose, what: &str, note: &str) {
+fn ask(state: &mut State, purpose: PromptKind, what: &str, note: &str) {
     let place = state.listing.scope.directory.as_ref().map_or_else(|| state.archive.name.clone(), place);
     state.dialogs.push(Dialog::Prompt(Prompt::new(purpose, format!("{what} {place}"), note, "")));
 }
@@ -158,7 +158,7 @@ fn place(directory: &EntryPath) -> String {
 
 /// Returns what has to be looked at before a directory is made; says what is wrong with its name.
 pub fn make_directory(state: &State, directory: Option<&EntryPath>, text: &str) -> Result<Check, String> {
-    Ok(Check::Plan(Stage::MakeDirectory(typed(directory, text)?), state.changes.pending.clone()))
+    Ok(Check::Change(PendingChange::MakeDirectory(typed(directory, text)?), state.changes.pending.clone()))
 }
 
 /// Returns the path that is typed: in a directory, or from the top on.
@@ -179,60 +179,64 @@ fn typed(directory: Option<&EntryPath>, text: &str) -> Result<EntryPath, String>
 /// Returns what has to be looked at before an entry gets a name, if that is another one; says what is wrong with it.
 pub fn rename(state: &State, from: &EntryPath, text: &str) -> Result<Option<Check>, String> {
     let to = typed(from.parent().as_ref(), text)?;
-    let planned =
-        state.changes.pending.list().iter().position(|stage| matches!(stage, Stage::Rename(planned, _) if planned == from));
+    let planned = state
+        .changes
+        .pending
+        .list()
+        .iter()
+        .position(|change| matches!(change, PendingChange::Rename(planned, _) if planned == from));
     if to != *from {
         // What was planned for it before is not in the way.
-        let mut staged = state.changes.pending.clone();
-        staged.keep_path(from);
-        return Ok(Some(Check::Plan(Stage::Rename(from.clone(), to), staged)));
+        let mut pending = state.changes.pending.clone();
+        pending.remove_rename(from);
+        return Ok(Some(Check::Change(PendingChange::Rename(from.clone(), to), pending)));
     }
-    Ok(planned.map(|index| Check::Back(index, state.changes.pending.clone())))
+    Ok(planned.map(|index| Check::Undo(index, state.changes.pending.clone())))
 }
 
 /// Plans no other name for an entry any more.
-pub fn keep_name(state: &mut State, path: &EntryPath, rest: Staged) {
+pub fn keep_name(state: &mut State, path: &EntryPath, rest: PendingChanges) {
     keep(state, rest, &format!("{} keeps its name", place(path)));
 }
 
 fn ask_message(state: &mut State) {
-    let title = format!("Write to {}: {}", state.archive.name, state.changes.pending.told());
+    let title = format!("Write to {}: {}", state.archive.name, state.changes.pending.summary());
     let note = match state.archive.info.recovery {
         Some(_) => "as one commit; earlier commits stay (H), recovery data goes. Message:",
         None => "as one commit; earlier commits stay (H). Message:",
     };
-    state.dialogs.push(Dialog::Prompt(Prompt::new(Purpose::Message(None), title, note, state.changes.pending.told())));
+    state.dialogs.push(Dialog::Prompt(Prompt::new(PromptKind::Message(None), title, note, state.changes.pending.summary())));
 }
 
 /// Asks for the message of a commit, behind which the program ends.
-pub fn write_and_leave(state: &mut State, way: Way, effects: &mut Vec<Effect>) {
+pub fn write_and_leave(state: &mut State, way: QuitMode, effects: &mut Vec<Effect>) {
     act(state, Action::Write, effects);
-    if let Some(Dialog::Prompt(Prompt { purpose: Purpose::Message(leaving), .. })) = state.dialogs.last_mut() {
+    if let Some(Dialog::Prompt(Prompt { purpose: PromptKind::Message(leaving), .. })) = state.dialogs.last_mut() {
         *leaving = Some(way);
     }
 }
 
 /// Starts writing what is planned. When that is done the program ends, if it is to leave.
-pub fn write(state: &mut State, message: String, leaving: Option<Way>, effects: &mut Vec<Effect>) {
-    let file = match state.archive.plannable() {
+pub fn write(state: &mut State, message: String, leaving: Option<QuitMode>, effects: &mut Vec<Effect>) {
+    let file = match state.archive.writable_file() {
         Ok(file) => file.clone(),
         // It has come to light while the message was typed.
-        Err(why) => return state.say(Tone::Warning, why),
+        Err(why) => return state.notify(Tone::Warning, why),
     };
     let Some(commit) = state.archive.info.commit else { return };
-    let title = format!("write {}: {}", state.archive.name, state.changes.pending.told());
+    let title = format!("write {}: {}", state.archive.name, state.changes.pending.summary());
     let plans = std::mem::take(&mut state.changes.pending);
     // What was to be dropped is to be written after all.
     if let Some(leaving) = &mut state.quit {
         leaving.drops = false;
     }
-    let job = state.begin(title, Task::Change { file, commit, message, changes: plans.list().to_vec() }, effects);
+    let job = state.start_job(title, Task::Change { file, commit, message, changes: plans.list().to_vec() }, effects);
     state.changes.writing = Some(Writing { job, plans, done: false });
     let Some(way) = leaving else { return };
-    if way == Way::Stop {
+    if way == QuitMode::Stop {
         effects.extend(state.jobs.running().map(|other| other.id).filter(|other| *other != job).map(Effect::Stop));
     }
-    jobs::end(state, if way == Way::Stop { Way::Wait } else { way }, false, effects);
+    jobs::end(state, if way == QuitMode::Stop { QuitMode::Wait } else { way }, false, effects);
 }
 
 /// Takes that a job has written what it was given.
@@ -253,16 +257,16 @@ pub fn ended(state: &mut State, job: JobId) {
 pub fn show_written(state: &mut State, effects: &mut Vec<Effect>) {
     let Some(writing) = state.changes.writing.as_ref().filter(|writing| writing.done) else { return };
     let ended = state.jobs.list.iter().all(|job| job.id != writing.job || job.ending.is_some());
-    let goes_on = state.opening.door.is_none() && !state.input.copying && state.quit.is_none();
+    let goes_on = state.opening.target.is_none() && !state.input.copying && state.quit.is_none();
     if ended && goes_on && state.dialogs.iter().all(Dialog::stays_aside) {
-        effects.push(state.request(Request::Open(Door::Commit(None), None)));
+        effects.push(state.request(Request::Open(OpenTarget::Commit(None), None)));
     }
 }
 
 /// Asks what becomes of planned changes when the program ends; says whether there are any.
-pub fn ask_on_leaving(state: &mut State, way: Way) -> bool {
-    let asked = matches!(state.dialogs.last(), Some(Dialog::Menu(Menu { about: About::Plans, .. })));
-    let plans = state.plans();
+pub fn ask_on_leaving(state: &mut State, way: QuitMode) -> bool {
+    let asked = matches!(state.dialogs.last(), Some(Dialog::Menu(Menu { about: About::PendingChanges, .. })));
+    let plans = state.unwritten_changes();
     if asked || plans.is_empty() {
         return false;
     }
@@ -271,26 +275,27 @@ pub fn ask_on_leaving(state: &mut State, way: Way) -> bool {
 }
 
 /// Opens something else, or asks what becomes of planned changes first: numbers would mean other entries there.
-pub fn open(state: &mut State, door: Door, effects: &mut Vec<Effect>) {
+pub fn open(state: &mut State, target: OpenTarget, effects: &mut Vec<Effect>) {
     if state.changes.writing.is_some() {
-        return state.say(Tone::Warning, "changes of this archive are being written: J lists that");
+        return state.notify(Tone::Warning, "changes of this archive are being written: J lists that");
     }
-    let anew = door == Door::Commit(None);
-    let told =
-        |is_dropped: fn(&&Stage) -> bool| state.changes.pending.list().iter().filter(is_dropped).map(Stage::told).collect();
-    let plans: Vec<String> = match &door {
+    let anew = target == OpenTarget::Commit(None);
+    let told = |is_dropped: fn(&&PendingChange) -> bool| {
+        state.changes.pending.list().iter().filter(is_dropped).map(PendingChange::describe).collect()
+    };
+    let plans: Vec<String> = match &target {
         // They stay with the archive around it.
-        Door::Inside(_) | Door::Outside => Vec::new(),
+        OpenTarget::Nested(_) | OpenTarget::Parent => Vec::new(),
         // What goes by name is still planned when the archive is read anew.
-        Door::Commit(None) => told(|stage| matches!(stage, Stage::Remove(..))),
-        Door::Commit(Some(_)) | Door::Content => told(|_| true),
-        Door::File(_) => state.plans(),
+        OpenTarget::Commit(None) => told(|change| matches!(change, PendingChange::Remove(..))),
+        OpenTarget::Commit(Some(_)) | OpenTarget::Unlocked => told(|_| true),
+        OpenTarget::File(_) => state.unwritten_changes(),
     };
     if plans.is_empty() {
-        return effects.push(state.request(Request::Open(door, None)));
+        return effects.push(state.request(Request::Open(target, None)));
     }
     let words = if anew { "go on, and remove nothing" } else { "drop them and go on" };
-    ask_before(state, plans, words, Choice::Open(door));
+    ask_before(state, plans, words, Choice::Open(target));
 }
 
 /// Asks what becomes of plans before something is done that drops them.
@@ -298,7 +303,7 @@ fn ask_before(state: &mut State, plans: Vec<String>, words: &str, choice: Choice
     // There may be room for some of them only.
     let mut lines = plans;
     let mut items = vec![('b', "back".to_owned(), Choice::Nothing), ('d', words.to_owned(), choice.clone())];
-    if choice == Choice::Open(Door::Commit(None)) {
+    if choice == Choice::Open(OpenTarget::Commit(None)) {
         // To write them is no way out: it may be the reason to read the archive anew that they can't be written.
         lines.insert(0, "what is to be removed may not be the same any more".to_owned());
     } else if !state.changes.pending.is_empty() {
@@ -311,5 +316,5 @@ fn ask_before(state: &mut State, plans: Vec<String>, words: &str, choice: Choice
         );
     }
     let title = "Changes are not written".to_owned();
-    state.dialogs.push(Dialog::Menu(Menu { title, lines, items, cursor: 0, about: About::Plans }));
+    state.dialogs.push(Dialog::Menu(Menu { title, lines, items, cursor: 0, about: About::PendingChanges }));
 }

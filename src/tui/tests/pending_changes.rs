@@ -1,12 +1,12 @@
 //! Changes that are planned together, and what follows when another archive is shown.
 
-use super::deeds::{open, paths};
+use super::jobs::{open, paths};
 use super::{Story, everything};
-use crate::door::Door;
 use crate::effect::{Effect, Request};
 use crate::event::Event;
 use crate::keymap::Place;
-use crate::state::{Dialog, Facts, Stage};
+use crate::open_target::OpenTarget;
+use crate::state::{Dialog, Facts, PendingChange};
 
 #[test]
 fn changes_within_what_is_renamed_are_written() {
@@ -141,7 +141,7 @@ fn what_is_planned_by_name_outlasts_an_archive_that_can_not_be_written_for_a_whi
     story.then("r ctrl-u").types("b");
     story.then("enter").sees("will be renamed to b");
     let facts = Facts { file: Err(crate::state::WRITE_PROTECTED), ..story.state.archive.clone() };
-    story.opens(Door::Commit(None), facts);
+    story.opens(OpenTarget::Commit(None), facts);
     story.then("W").sees(crate::state::WRITE_PROTECTED);
     story.then("P").sees("rename a to b");
 }
@@ -185,11 +185,11 @@ fn an_archive_that_does_not_open_leaves_the_others_to_choose() {
     story.state.opening.archives = vec!["a.nra".into(), "b.nra".into()];
     story.state.opening.no_archive = true;
     story.then("O enter");
-    story.event(Event::Trouble("a.nra is no archive".to_owned()));
+    story.event(Event::Error("a.nra is no archive".to_owned()));
     story.sees("Open an archive").sees("b.nra").sees("a.nra is no archive");
     // Whoever has no password for one takes another.
     story.then("enter");
-    story.event(Event::Locked(Door::File("a.nra".into()), false));
+    story.event(Event::Locked(OpenTarget::File("a.nra".into()), false));
     story.sees("it is encrypted");
     story.then("esc").sees("Open an archive").sees("b.nra");
     assert!(!story.outside.contains(&Effect::Quit));
@@ -232,7 +232,7 @@ fn an_archive_is_not_added_to_itself() {
     story.event(Event::Paste(file.display().to_string()));
     story.then("enter").sees("that is the archive itself");
     // Nor by a detour; then there is nothing to write, and that is said.
-    story.state.changes.pending.push(Stage::Add(file, None, false));
+    story.state.changes.pending.push(PendingChange::Add(file, None, false));
     story.then("esc W ctrl-u enter").sees("nothing has changed, no commit is written");
 }
 
@@ -253,7 +253,7 @@ fn plans_by_name_outlive_a_commit_of_another_program() {
     story.then("W enter").sees("another commit by now: read it anew (ctrl-r)");
     story.then("ctrl-r");
     assert!(
-        matches!(story.outside.pop(), Some(Effect::Request(_, Request::Open(Door::Commit(None), None)))),
+        matches!(story.outside.pop(), Some(Effect::Request(_, Request::Open(OpenTarget::Commit(None), None)))),
         "nothing is lost, so nothing is asked"
     );
     open(&mut story, &file);
@@ -267,7 +267,7 @@ fn plans_by_name_outlive_a_commit_of_another_program() {
     story.misses("write them");
     story.then("d");
     open(&mut story, &file);
-    assert_eq!(story.state.changes.pending.told(), "1 to make");
+    assert_eq!(story.state.changes.pending.summary(), "1 to make");
 }
 
 #[test]

@@ -9,9 +9,9 @@ use nucleo_matcher::{Config, Matcher, Utf32Str};
 
 use crate::glyphs;
 use crate::rows::below;
-use crate::state::finder::{FindAnswer, FindRequest, Goal, Hit};
-use crate::work::errors::told;
-use crate::work::room_for;
+use crate::state::finder::{FindRequest, FindResponse, Goal, Hit};
+use crate::workers::errors::told;
+use crate::workers::room_for;
 use nra_format::archive::Archive;
 use nra_format::error::Result;
 use nra_format::path::EntryPath;
@@ -134,11 +134,11 @@ impl Finder {
     }
 
     /// Searches; `tell` takes what has been found so far and says whether anybody still waits for more.
-    pub fn find(&mut self, archive: &dyn Archive, request: &FindRequest, tell: &mut dyn FnMut(Option<FindAnswer>) -> bool) {
+    pub fn find(&mut self, archive: &dyn Archive, request: &FindRequest, tell: &mut dyn FnMut(Option<FindResponse>) -> bool) {
         let mut search = Search {
             pattern: Pattern::parse(&request.pattern, CaseMatching::Smart, Normalization::Smart),
             best: Best::new(),
-            answer: FindAnswer { hits: Vec::new(), matches: 0, searched: 0, complete: false, error: None },
+            answer: FindResponse { hits: Vec::new(), matches: 0, searched: 0, complete: false, error: None },
             wanted: Letters::wanted(&request.pattern),
             told: None,
             began: Instant::now(),
@@ -160,7 +160,7 @@ impl Finder {
         archive: &dyn Archive,
         request: &FindRequest,
         search: &mut Search,
-        tell: &mut dyn FnMut(Option<FindAnswer>) -> bool,
+        tell: &mut dyn FnMut(Option<FindResponse>) -> bool,
     ) -> Result<bool> {
         if self.directory != request.directory {
             self.directory = request.directory.clone();
@@ -198,7 +198,7 @@ impl Finder {
 struct Search {
     pattern: Pattern,
     best: Best,
-    answer: FindAnswer,
+    answer: FindResponse,
     wanted: Letters,
     /// When hits were told the last time.
     told: Option<Instant>,
@@ -227,7 +227,12 @@ impl Search {
     }
 
     /// Tells what has been found when it is time to, and says whether to go on.
-    fn pause(&mut self, request: &FindRequest, matcher: &mut Matcher, tell: &mut dyn FnMut(Option<FindAnswer>) -> bool) -> bool {
+    fn pause(
+        &mut self,
+        request: &FindRequest,
+        matcher: &mut Matcher,
+        tell: &mut dyn FnMut(Option<FindResponse>) -> bool,
+    ) -> bool {
         let is_early = match self.told {
             Some(told) => told.elapsed() < TELL,
             None => self.best.is_empty() && self.began.elapsed() < TELL || self.began.elapsed() < FIRST,
@@ -240,7 +245,7 @@ impl Search {
         tell(Some(answer))
     }
 
-    fn answer(&mut self, request: &FindRequest, matcher: &mut Matcher) -> FindAnswer {
+    fn answer(&mut self, request: &FindRequest, matcher: &mut Matcher) -> FindResponse {
         let mut best: Vec<_> = self.best.iter().map(|Reverse(hit)| hit).collect();
         best.sort_by(|a, b| b.cmp(a));
         let hits = best.into_iter().filter_map(|(.., path)| {
@@ -256,7 +261,7 @@ impl Search {
             Some(Hit { goal: Goal::Entry(full), text: shown, matched })
         });
         let hits = hits.collect();
-        FindAnswer { hits, ..self.answer.clone() }
+        FindResponse { hits, ..self.answer.clone() }
     }
 }
 
@@ -282,7 +287,7 @@ mod tests {
     use super::*;
     use crate::sample;
 
-    fn find(finder: &mut Finder, archive: &dyn Archive, directory: Option<&str>, pattern: &str) -> FindAnswer {
+    fn find(finder: &mut Finder, archive: &dyn Archive, directory: Option<&str>, pattern: &str) -> FindResponse {
         let directory = directory.map(|path| EntryPath::try_from(path).unwrap());
         let request = FindRequest { directory, pattern: pattern.to_owned() };
         let mut last = None;

@@ -10,8 +10,8 @@ use std::path::PathBuf;
 use rangemap::RangeSet;
 
 use crate::glyphs;
-use crate::state::staged::{Refusal, Renames, Stage, Staged, joined};
-use crate::work::errors::told;
+use crate::state::pending::{PendingChange, PendingChanges, Refusal, Renames, joined};
+use crate::workers::errors::told;
 use nra_format::archive::Archive;
 use nra_format::entry::{Entry, Kind};
 use nra_format::error::{Result, reason};
@@ -19,70 +19,70 @@ use nra_format::path::EntryPath;
 
 /// Why changes can't be written together.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Fault {
+pub enum ChangeError {
     /// One of them does not go with the archive, or with others.
-    Unfit(Refusal),
+    Conflict(Refusal),
     /// The archive does not read, which says nothing about them.
-    Unread(String),
+    Read(String),
 }
 
-impl From<Refusal> for Fault {
+impl From<Refusal> for ChangeError {
     fn from(why: Refusal) -> Self {
-        Self::Unfit(why)
+        Self::Conflict(why)
     }
 }
 
-impl From<Fault> for String {
-    fn from(fault: Fault) -> Self {
-        let (Fault::Unfit(why) | Fault::Unread(why)) = fault;
+impl From<ChangeError> for String {
+    fn from(fault: ChangeError) -> Self {
+        let (ChangeError::Conflict(why) | ChangeError::Read(why)) = fault;
         why
     }
 }
 
 /// Planned changes that can be written together.
-pub struct Plans<'a> {
+pub struct ChangeSet<'a> {
     archive: &'a dyn Archive,
     /// Numbers of what goes.
     pub removed: RangeSet<u64>,
     /// What is renamed.
     pub renames: Renames,
     /// What comes, by where it is then.
-    brought: BTreeMap<EntryPath, Brought>,
+    additions: BTreeMap<EntryPath, Addition>,
 }
 
 /// What comes to a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Brought {
+enum Addition {
     /// The entry that had this path, perhaps a directory.
     Renamed(EntryPath, bool),
     /// A new directory.
-    Made,
+    Created,
     /// What lies on disk here, with all that is in it; whether there is something in its place, which is replaced, or filled up.
     Added(PathBuf, bool),
 }
 
-impl<'a> Plans<'a> {
+impl<'a> ChangeSet<'a> {
     /// Puts changes together.
     ///
     /// # Errors
     ///
     /// What of them can't be done with the others.
-    pub fn of(archive: &'a dyn Archive, stages: &[Stage]) -> std::result::Result<Self, Fault> {
-        Self::judge(archive, stages).map_err(|(_, why)| why)
+    pub fn of(archive: &'a dyn Archive, changes: &[PendingChange]) -> std::result::Result<Self, ChangeError> {
+        Self::judge(archive, changes).map_err(|(_, why)| why)
     }
 
     /// Puts changes together, or says which of them, by its index, can't be done with the others.
-    fn judge(archive: &'a dyn Archive, stages: &[Stage]) -> std::result::Result<Self, (usize, Fault)> {
-        let renames = Renames::of(stages);
-        let mut plans = Self { archive, removed: RangeSet::default(), renames, brought: BTreeMap::new() };
-        for stage in stages {
-            if let Stage::Remove(ranges, _) = stage {
+    fn judge(archive: &'a dyn Archive, changes: &[PendingChange]) -> std::result::Result<Self, (usize, ChangeError)> {
+        let renames = Renames::of(changes);
+        let mut plans = Self { archive, removed: RangeSet::default(), renames, additions: BTreeMap::new() };
+        for change in changes {
+            if let PendingChange::Remove(ranges, _) = change {
                 plans.removed.extend(ranges.iter().filter(|range| !range.is_empty()).cloned());
             }
         }
         let mut places = BTreeMap::new();
-        for (index, stage) in stages.iter().enumerate() {
-            if let Some(path) = plans.bring(stage).map_err(|why| (index, why))? {
+        for (index, change) in changes.iter().enumerate() {
+            if let Some(path) = plans.bring(change).map_err(|why| (index, why))? {
                 places.insert(path, index);
             }
         }
@@ -91,36 +91,36 @@ impl<'a> Plans<'a> {
     }
 
     /// Notes what a change brings, and returns where.
-    fn bring(&mut self, stage: &Stage) -> std::result::Result<Option<EntryPath>, Fault> {
-        let brought = match stage {
-            Stage::Remove(..) => return Ok(None),
-            Stage::MakeDirectory(_) => Brought::Made,
-            Stage::Add(file, _, meets) => Brought::Added(file.clone(), *meets),
-            Stage::Rename(from, _) => {
+    fn bring(&mut self, change: &PendingChange) -> std::result::Result<Option<EntryPath>, ChangeError> {
+        let additions = match change {
+            PendingChange::Remove(..) => return Ok(None),
+            PendingChange::MakeDirectory(_) => Addition::Created,
+            PendingChange::Add(file, _, meets) => Addition::Added(file.clone(), *meets),
+            PendingChange::Rename(from, _) => {
                 let Some((number, entry)) = self.find(from)? else {
                     return Err(format!("{} is not there any more", shown(from)).into());
                 };
                 if self.removed.contains(&number) {
                     return Err(format!("{} is to be removed and renamed: take one back first (P)", shown(from)).into());
                 }
-                Brought::Renamed(from.clone(), entry.kind == Kind::Directory)
+                Addition::Renamed(from.clone(), entry.kind == Kind::Directory)
             }
         };
-        let (path, _) = stage.brings().ok_or_else(|| "no entry can have this name".to_owned())?;
+        let (path, _) = change.new_path().ok_or_else(|| "no entry can have this name".to_owned())?;
         let path = self.placed(&path)?;
-        match self.brought.insert(path.clone(), brought) {
+        match self.additions.insert(path.clone(), additions) {
             Some(_) => Err(format!("{} is planned already", shown(&path)).into()),
             None => Ok(Some(path)),
         }
     }
 
-    /// Says what is in the way of what is brought to a path.
-    fn is_free(&self, path: &EntryPath) -> std::result::Result<(), Fault> {
+    /// Says what is in the way of what is additions to a path.
+    fn is_free(&self, path: &EntryPath) -> std::result::Result<(), ChangeError> {
         if let Some(there) = self.there(path)? {
             let is_directory = there.kind == Kind::Directory;
-            match self.brought.get(path) {
+            match self.additions.get(path) {
                 // It was told that something is there. What that is may be another plan's doing.
-                Some(Brought::Added(file, true)) => match file.symlink_metadata() {
+                Some(Addition::Added(file, true)) => match file.symlink_metadata() {
                     Ok(found) if found.is_dir() == is_directory => {}
                     Ok(_) => return Err(differs(path, is_directory).into()),
                     Err(error) => {
@@ -132,14 +132,14 @@ impl<'a> Plans<'a> {
             }
         }
         for above in path.above() {
-            let is_directory = match self.brought.get(&above) {
+            let is_directory = match self.additions.get(&above) {
                 // Nobody knows yet what is in it.
-                Some(Brought::Added(..)) => {
+                Some(Addition::Added(..)) => {
                     let why = "is to be added: what goes into it can be planned when that is written";
                     return Err(format!("{} {why}", shown(&above)).into());
                 }
-                Some(Brought::Renamed(_, is_directory)) => *is_directory,
-                Some(Brought::Made) => true,
+                Some(Addition::Renamed(_, is_directory)) => *is_directory,
+                Some(Addition::Created) => true,
                 None => self.there(&above)?.is_none_or(|entry| entry.kind == Kind::Directory),
             };
             if !is_directory {
@@ -154,7 +154,7 @@ impl<'a> Plans<'a> {
     /// # Errors
     ///
     /// As [`Renames::then`].
-    pub fn placed(&self, path: &EntryPath) -> std::result::Result<EntryPath, Fault> {
+    pub fn placed(&self, path: &EntryPath) -> std::result::Result<EntryPath, ChangeError> {
         match path.parent() {
             Some(parent) => Ok(joined(self.renames.then(&parent)?.as_bytes(), &[b"/", path.name()].concat())?),
             None => Ok(path.clone()),
@@ -166,10 +166,10 @@ impl<'a> Plans<'a> {
     /// # Errors
     ///
     /// What reading the archive gives.
-    pub fn there(&self, path: &EntryPath) -> std::result::Result<Option<Entry>, Fault> {
+    pub fn there(&self, path: &EntryPath) -> std::result::Result<Option<Entry>, ChangeError> {
         // It was there before, or has come with a directory above it.
-        let came = path.above().filter_map(|above| match self.brought.get(&above) {
-            Some(Brought::Renamed(from, _)) => Some(joined(from.as_bytes(), &path.as_bytes()[above.as_bytes().len()..])),
+        let came = path.above().filter_map(|above| match self.additions.get(&above) {
+            Some(Addition::Renamed(from, _)) => Some(joined(from.as_bytes(), &path.as_bytes()[above.as_bytes().len()..])),
             _ => None,
         });
         for before in std::iter::once(Ok(path.clone())).chain(came) {
@@ -191,9 +191,9 @@ impl<'a> Plans<'a> {
     /// # Errors
     ///
     /// What reading the archive gives.
-    pub fn steps(&self) -> std::result::Result<Vec<(EntryPath, EntryPath)>, Fault> {
-        let moves: Vec<(&EntryPath, &EntryPath)> = (self.brought.iter())
-            .filter_map(|(to, brought)| if let Brought::Renamed(from, _) = brought { Some((from, to)) } else { None })
+    pub fn steps(&self) -> std::result::Result<Vec<(EntryPath, EntryPath)>, ChangeError> {
+        let moves: Vec<(&EntryPath, &EntryPath)> = (self.additions.iter())
+            .filter_map(|(to, additions)| if let Addition::Renamed(from, _) = additions { Some((from, to)) } else { None })
             .collect();
         let meets = |a: &EntryPath, b: &EntryPath| a == b || a.is_below(b) || b.is_below(a);
         let is_alone = |(from, to): &(&EntryPath, &EntryPath)| {
@@ -220,27 +220,27 @@ impl<'a> Plans<'a> {
     }
 
     /// Returns a path that nothing has, now or then; the next one is looked for from `number` on.
-    fn unused(&self, number: &mut u64) -> std::result::Result<EntryPath, Fault> {
+    fn unused(&self, number: &mut u64) -> std::result::Result<EntryPath, ChangeError> {
         loop {
             let path = joined(format!("~{number}").as_bytes(), b"")?;
             *number += 1;
-            let comes = self.brought.keys().any(|brought| *brought == path || brought.is_below(&path));
+            let comes = self.additions.keys().any(|additions| *additions == path || additions.is_below(&path));
             if !comes && self.find(&path)?.is_none() {
                 return Ok(path);
             }
         }
     }
 
-    fn find(&self, path: &EntryPath) -> std::result::Result<Option<(u64, Entry)>, Fault> {
-        self.archive.find(path.as_bytes()).map_err(|error| Fault::Unread(told(&error)))
+    fn find(&self, path: &EntryPath) -> std::result::Result<Option<(u64, Entry)>, ChangeError> {
+        self.archive.find(path.as_bytes()).map_err(|error| ChangeError::Read(told(&error)))
     }
 }
 
 /// Returns what is left of changes when those that need others which are no more go, too, as far as the archive reads.
-pub fn without_what_needs_others(archive: &dyn Archive, changes: &Staged) -> Staged {
+pub fn without_dependents(archive: &dyn Archive, changes: &PendingChanges) -> PendingChanges {
     let mut rest = changes.clone();
-    while let Err((index, Fault::Unfit(_))) = Plans::judge(archive, rest.list()) {
-        rest.take_back(index);
+    while let Err((index, ChangeError::Conflict(_))) = ChangeSet::judge(archive, rest.list()) {
+        rest.remove(index);
     }
     rest
 }
@@ -290,7 +290,7 @@ mod tests {
     use crate::event::Checked;
     use crate::rows;
     use crate::sample;
-    use crate::work::change::{check, commit};
+    use crate::workers::changes::{check, commit};
     use nra_format::archive::{OpenOptions, open_path};
     use nra_format::digest::Digest;
     use nra_format::progress::Recorder;
@@ -322,15 +322,15 @@ mod tests {
     }
 
     /// What was announced.
-    fn announced(archive: &dyn Archive, plans: &[Stage]) -> Tree {
+    fn announced(archive: &dyn Archive, plans: &[PendingChange]) -> Tree {
         let text = |path: &EntryPath| path.to_string();
         let renames: BTreeMap<String, String> = (plans.iter())
-            .filter_map(|plan| if let Stage::Rename(from, to) = plan { Some((text(from), text(to))) } else { None })
+            .filter_map(|plan| if let PendingChange::Rename(from, to) = plan { Some((text(from), text(to))) } else { None })
             .collect();
         let removed = |number: u64| {
-            plans
-                .iter()
-                .any(|plan| matches!(plan, Stage::Remove(ranges, _) if ranges.iter().any(|range| range.contains(&number))))
+            plans.iter().any(
+                |plan| matches!(plan, PendingChange::Remove(ranges, _) if ranges.iter().any(|range| range.contains(&number))),
+            )
         };
         let placed = |path: &str| match path.rsplit_once('/') {
             Some((parent, name)) => format!("{}/{name}", then(&renames, parent)),
@@ -345,9 +345,9 @@ mod tests {
         }
         for plan in plans {
             match plan {
-                Stage::Remove(..) | Stage::Rename(..) => {}
-                Stage::MakeDirectory(path) => assert_eq!(tree.insert(placed(&text(path)), None), None, "{plans:?}"),
-                Stage::Add(file, directory, _) => {
+                PendingChange::Remove(..) | PendingChange::Rename(..) => {}
+                PendingChange::MakeDirectory(path) => assert_eq!(tree.insert(placed(&text(path)), None), None, "{plans:?}"),
+                PendingChange::Add(file, directory, _) => {
                     let name = file.file_name().unwrap().to_str().unwrap();
                     let place = placed(&directory.as_ref().map_or(name.to_owned(), |directory| format!("{directory}/{name}")));
                     if file.is_dir() {
@@ -370,27 +370,29 @@ mod tests {
     }
 
     /// Writes plans on top of an archive file, and returns what is there then.
-    fn written(archive: &dyn Archive, file: &Path, plans: &[Stage]) -> Tree {
+    fn written(archive: &dyn Archive, file: &Path, plans: &[PendingChange]) -> Tree {
         let number = archive.info().commit.unwrap();
         commit(archive, file, (number, ""), plans, &Recorder::default()).unwrap_or_else(|error| panic!("{error}: {plans:?}"));
         tree(&*open_path(file, &OpenOptions::default()).unwrap())
     }
 
-    /// Plans one more change as the browser does.
-    fn plan(archive: &dyn Archive, staged: &mut Staged, stage: Stage) -> std::result::Result<(), String> {
-        let mut others = staged.clone();
-        let asked = match stage {
-            Stage::Add(path, directory, _) => Check::Add { path, directory, file: "none".into(), staged: others.clone() },
-            stage => {
-                if let Stage::Rename(from, _) = &stage {
-                    others.keep_path(from);
+    /// ChangeSet one more change as the browser does.
+    fn plan(archive: &dyn Archive, pending: &mut PendingChanges, change: PendingChange) -> std::result::Result<(), String> {
+        let mut others = pending.clone();
+        let asked = match change {
+            PendingChange::Add(path, directory, _) => {
+                Check::Add { path, directory, file: "none".into(), pending: others.clone() }
+            }
+            change => {
+                if let PendingChange::Rename(from, _) = &change {
+                    others.remove_rename(from);
                 }
-                Check::Plan(stage, others.clone())
+                Check::Change(change, others.clone())
             }
         };
-        let Checked::Plan(stage) = check(archive, asked)? else { panic!("it is planned") };
-        others.push(stage);
-        *staged = others;
+        let Checked::Change(change) = check(archive, asked)? else { panic!("it is planned") };
+        others.push(change);
+        *pending = others;
         Ok(())
     }
 
@@ -413,24 +415,24 @@ mod tests {
         for (renames, paths) in all {
             std::fs::write(&file, sample::bytes(&files)).unwrap();
             let archive = open_path(&file, &OpenOptions::default()).unwrap();
-            let mut staged = Staged::default();
+            let mut pending = PendingChanges::default();
             for (from, to) in renames {
-                plan(&*archive, &mut staged, Stage::Rename(path(from), path(to))).unwrap();
+                plan(&*archive, &mut pending, PendingChange::Rename(path(from), path(to))).unwrap();
             }
-            let written = written(&*archive, &file, staged.list());
-            assert_eq!(written, announced(&*archive, staged.list()));
+            let written = written(&*archive, &file, pending.list());
+            assert_eq!(written, announced(&*archive, pending.list()));
             assert_eq!(written.keys().map(String::as_str).collect::<Vec<_>>(), paths);
         }
         let archive = sample::with_contents(&files);
-        let mut staged = Staged::default();
-        plan(&*archive, &mut staged, Stage::Rename(path("d"), path("e/d"))).unwrap();
+        let mut pending = PendingChanges::default();
+        plan(&*archive, &mut pending, PendingChange::Rename(path("d"), path("e/d"))).unwrap();
         for (from, to, why) in [
             ("e", "d/e", "can't go below itself"),
             ("b", "e/d", "planned already"),
             ("b", "e/z", "there already"),
             ("b", "c/b", "c is no directory"),
         ] {
-            let refused = plan(&*archive, &mut staged, Stage::Rename(path(from), path(to))).unwrap_err();
+            let refused = plan(&*archive, &mut pending, PendingChange::Rename(path(from), path(to))).unwrap_err();
             assert!(refused.contains(why), "{refused}");
         }
     }
@@ -452,52 +454,60 @@ mod tests {
         std::fs::create_dir(work.path().join("b")).unwrap();
         std::fs::write(work.path().join("a"), "new").unwrap();
         let archive = sample::archive(&["a", "b"]);
-        let add = |name: &str| Stage::Add(work.path().join(name), None, false);
+        let add = |name: &str| PendingChange::Add(work.path().join(name), None, false);
         for name in ["a", "b"] {
-            let mut staged = Staged::default();
+            let mut pending = PendingChanges::default();
             let number = archive.find(name.as_bytes()).unwrap().unwrap().0;
-            plan(&*archive, &mut staged, Stage::Remove(Arc::new(std::iter::once(number..number + 1).collect()), "it".to_owned()))
-                .unwrap();
-            plan(&*archive, &mut staged, add(name)).unwrap();
+            plan(
+                &*archive,
+                &mut pending,
+                PendingChange::Remove(Arc::new(std::iter::once(number..number + 1).collect()), "it".to_owned()),
+            )
+            .unwrap();
+            plan(&*archive, &mut pending, add(name)).unwrap();
             // It would replace what it was not told to.
-            assert!(without(&*archive, &staged, 0).is_empty());
+            assert!(without(&*archive, &pending, 0).is_empty());
         }
         // A file in the place of a file is told, a directory in that of one is refused.
-        let mut staged = Staged::default();
-        plan(&*archive, &mut staged, add("a")).unwrap();
-        assert!(matches!(staged.list(), [Stage::Add(_, None, true)]));
-        assert_eq!(plan(&*archive, &mut staged, add("b")).unwrap_err(), "b is there already, and no directory");
+        let mut pending = PendingChanges::default();
+        plan(&*archive, &mut pending, add("a")).unwrap();
+        assert!(matches!(pending.list(), [PendingChange::Add(_, None, true)]));
+        assert_eq!(plan(&*archive, &mut pending, add("b")).unwrap_err(), "b is there already, and no directory");
         // One that is gone by then is no directory either, but that is not what is wrong.
         std::fs::remove_file(work.path().join("a")).unwrap();
-        let gone: String = Plans::of(&*archive, staged.list()).err().unwrap().into();
+        let gone: String = ChangeSet::of(&*archive, pending.list()).err().unwrap().into();
         assert!(gone.ends_with("a does not read: no such file or directory"), "{gone}");
     }
 
     /// What is left when a plan is taken back.
-    fn without(archive: &dyn Archive, staged: &Staged, index: usize) -> Staged {
-        let Ok(Checked::Rest(rest)) = check(archive, Check::Back(index, staged.clone())) else { panic!("it can be taken back") };
+    fn without(archive: &dyn Archive, pending: &PendingChanges, index: usize) -> PendingChanges {
+        let Ok(Checked::Remaining(rest)) = check(archive, Check::Undo(index, pending.clone())) else {
+            panic!("it can be taken back")
+        };
         rest
     }
 
     #[test]
     fn what_needs_a_plan_is_taken_back_with_it() {
         let archive = sample::archive(&["a", "b", "c"]);
-        let rename = |from: &str, to: &str| Stage::Rename(path(from), path(to));
-        let told = |staged: &Staged| staged.list().iter().map(Stage::told).collect::<Vec<_>>();
-        let mut staged = Staged::default();
-        for stage in [rename("b", "d"), rename("a", "b"), Stage::MakeDirectory(path("e"))] {
-            plan(&*archive, &mut staged, stage).unwrap();
+        let rename = |from: &str, to: &str| PendingChange::Rename(path(from), path(to));
+        let told = |pending: &PendingChanges| pending.list().iter().map(PendingChange::describe).collect::<Vec<_>>();
+        let mut pending = PendingChanges::default();
+        for change in [rename("b", "d"), rename("a", "b"), PendingChange::MakeDirectory(path("e"))] {
+            plan(&*archive, &mut pending, change).unwrap();
         }
-        assert_eq!(told(&without(&*archive, &staged, 0)), ["make e"]);
-        assert_eq!(told(&without(&*archive, &staged, 1)), ["rename b to d", "make e"]);
+        assert_eq!(told(&without(&*archive, &pending, 0)), ["make e"]);
+        assert_eq!(told(&without(&*archive, &pending, 1)), ["rename b to d", "make e"]);
         // Names that were passed on in a circle go back together.
-        let mut staged = Staged::default();
-        for stage in [rename("a", "t"), rename("b", "a"), rename("c", "b"), rename("a", "c"), Stage::MakeDirectory(path("e"))] {
-            plan(&*archive, &mut staged, stage).unwrap();
+        let mut pending = PendingChanges::default();
+        for change in
+            [rename("a", "t"), rename("b", "a"), rename("c", "b"), rename("a", "c"), PendingChange::MakeDirectory(path("e"))]
+        {
+            plan(&*archive, &mut pending, change).unwrap();
         }
-        assert_eq!(staged.list().len(), 4);
+        assert_eq!(pending.list().len(), 4);
         for index in 0..3 {
-            assert_eq!(told(&without(&*archive, &staged, index)), ["make e"]);
+            assert_eq!(told(&without(&*archive, &pending, index)), ["make e"]);
         }
     }
 
@@ -512,11 +522,11 @@ mod tests {
         std::fs::write(&file, &bytes).unwrap();
         let options = OpenOptions { recover: false, cache_bytes: 0, ..OpenOptions::default() };
         let archive = open_path(&file, &options).unwrap();
-        let mut staged = Staged::default();
-        staged.push(Stage::MakeDirectory(path("00")));
+        let mut pending = PendingChanges::default();
+        pending.push(PendingChange::MakeDirectory(path("00")));
         std::fs::write(&file, vec![0; bytes.len()]).unwrap();
-        assert!(matches!(Plans::of(&*archive, staged.list()), Err(Fault::Unread(_))));
-        assert_eq!(without_what_needs_others(&*archive, &staged), staged);
+        assert!(matches!(ChangeSet::of(&*archive, pending.list()), Err(ChangeError::Read(_))));
+        assert_eq!(without_dependents(&*archive, &pending), pending);
     }
 
     proptest! {
@@ -537,29 +547,29 @@ mod tests {
             std::fs::create_dir(work.path().join("b")).unwrap();
             std::fs::write(work.path().join("b/in"), "in").unwrap();
             let archive = open_path(&file, &OpenOptions::default()).unwrap();
-            let mut staged = Staged::default();
+            let mut pending = PendingChanges::default();
             for (what, which, to) in steps {
                 let number = which.index(usize::try_from(archive.entry_count()).unwrap()) as u64;
                 let from = archive.entry(number).unwrap().path;
-                let stage = match what {
+                let change = match what {
                     0 => {
                         let whole = rows::subtree(&*archive, &from, &|| true).unwrap_or(number..number + 1);
-                        Stage::Remove(Arc::new(vec![whole]), "it".to_owned())
+                        PendingChange::Remove(Arc::new(vec![whole]), "it".to_owned())
                     }
                     // All but one.
-                    1 => Stage::Remove(Arc::new(vec![0..number, number + 1..archive.entry_count()]), "all but one".to_owned()),
-                    2 | 3 => Stage::MakeDirectory(path(&to)),
-                    4 | 5 => Stage::Add(work.path().join(["a", "b"][what % 2]), path(&to).parent(), false),
-                    6 if !staged.is_empty() => {
-                        staged = without(&*archive, &staged, which.index(staged.list().len()));
+                    1 => PendingChange::Remove(Arc::new(vec![0..number, number + 1..archive.entry_count()]), "all but one".to_owned()),
+                    2 | 3 => PendingChange::MakeDirectory(path(&to)),
+                    4 | 5 => PendingChange::Add(work.path().join(["a", "b"][what % 2]), path(&to).parent(), false),
+                    6 if !pending.is_empty() => {
+                        pending = without(&*archive, &pending, which.index(pending.list().len()));
                         continue;
                     }
                     _ if from == path(&to) => continue,
-                    _ => Stage::Rename(from, path(&to)),
+                    _ => PendingChange::Rename(from, path(&to)),
                 };
-                drop(plan(&*archive, &mut staged, stage));
+                drop(plan(&*archive, &mut pending, change));
             }
-            prop_assert_eq!(written(&*archive, &file, staged.list()), announced(&*archive, staged.list()), "{:?}", staged);
+            prop_assert_eq!(written(&*archive, &file, pending.list()), announced(&*archive, pending.list()), "{:?}", pending);
         }
     }
 }

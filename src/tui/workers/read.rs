@@ -3,30 +3,30 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::door::Door;
 use crate::effect::JumpRequest;
 use crate::event::Event;
+use crate::open_target::OpenTarget;
 use crate::preview;
 use crate::preview::seek::{self, Place, Seek};
 use crate::rows;
 use crate::state::line::Facts;
-use crate::state::listing::{NoRows, RowsAnswer, RowsRequest};
-use crate::state::pane::{Found, PreviewAnswer, PreviewRequest, StopsAnswer, StopsRequest};
-use crate::work::desk::PROGRESS;
-use crate::work::details as properties;
-use crate::work::errors::{sealed, told};
+use crate::state::listing::{RowsError, RowsRequest, RowsResponse};
+use crate::state::pane::{Found, OccurrencesRequest, OccurrencesResponse, PreviewRequest, PreviewResponse};
+use crate::workers::errors::{sealed, told};
+use crate::workers::properties;
+use crate::workers::worker::PROGRESS;
 use nra_format::archive::Archive;
 use nra_format::entry::{Entry, Kind};
 use nra_format::error::{Error, Result};
 
-pub fn rows(archive: &dyn Archive, request: RowsRequest, go_on: &dyn Fn() -> bool) -> Option<RowsAnswer> {
+pub fn rows(archive: &dyn Archive, request: RowsRequest, go_on: &dyn Fn() -> bool) -> Option<RowsResponse> {
     let RowsRequest { scope, want, count } = request;
     let page = match rows::page(archive, &scope, &want, count, go_on) {
         Err(Error::Cancelled) => return None,
-        Err(Error::NotFound { .. }) => Err(NoRows::Gone),
-        page => page.map_err(|error| NoRows::Failed(told(&error))),
+        Err(Error::NotFound { .. }) => Err(RowsError::Gone),
+        page => page.map_err(|error| RowsError::Failed(told(&error))),
     };
-    Some(RowsAnswer { want, page })
+    Some(RowsResponse { want, page })
 }
 
 pub fn jump(archive: &dyn Archive, request: &JumpRequest, go_on: &dyn Fn() -> bool) -> Event {
@@ -69,7 +69,7 @@ fn fact(archive: &dyn Archive, entry: &Entry, go_on: &dyn Fn() -> bool) -> Resul
     Ok(facts)
 }
 
-pub fn preview(archive: &Arc<dyn Archive>, request: PreviewRequest, awaited: &dyn Fn() -> bool) -> PreviewAnswer {
+pub fn preview(archive: &Arc<dyn Archive>, request: PreviewRequest, awaited: &dyn Fn() -> bool) -> PreviewResponse {
     let PreviewRequest { entry, mut request } = request;
     let mut found = Found::Unsought;
     if let Some(seek) = request.seek.take() {
@@ -84,11 +84,11 @@ pub fn preview(archive: &Arc<dyn Archive>, request: PreviewRequest, awaited: &dy
             }
             Ok(None) => {
                 let found = Found::Nowhere;
-                return PreviewAnswer { preview: Err(String::new()), found, sealed: None, damage: None };
+                return PreviewResponse { preview: Err(String::new()), found, sealed: None, damage: None };
             }
             Err(error) => {
                 let sealed = sealed(&error);
-                return PreviewAnswer { preview: Err(told(&error)), found, sealed, damage: None };
+                return PreviewResponse { preview: Err(told(&error)), found, sealed, damage: None };
             }
         }
     }
@@ -98,13 +98,13 @@ pub fn preview(archive: &Arc<dyn Archive>, request: PreviewRequest, awaited: &dy
         Ok((preview, damage)) => (Ok(preview), damage.map(|error| told(&error))),
         Err(error) => (Err(told(&error)), None),
     };
-    PreviewAnswer { preview, found, sealed, damage }
+    PreviewResponse { preview, found, sealed, damage }
 }
 
 /// Tells where a text stands, and now and then how far that is known.
-pub fn stops(archive: &dyn Archive, request: &StopsRequest, awaited: &dyn Fn() -> bool, tell: &mut dyn FnMut(Event)) {
-    let StopsRequest { entry, needle, by_line } = request;
-    let answer = |places: &[u64], all| Event::Stops(StopsAnswer { places: places.into(), all });
+pub fn stops(archive: &dyn Archive, request: &OccurrencesRequest, awaited: &dyn Fn() -> bool, tell: &mut dyn FnMut(Event)) {
+    let OccurrencesRequest { entry, needle, by_line } = request;
+    let answer = |places: &[u64], all| Event::Occurrences(OccurrencesResponse { places: places.into(), all });
     let mut told = Instant::now();
     let found = seek::stops(archive, entry, needle, *by_line, awaited, &mut |places| {
         if told.elapsed() >= PROGRESS {
@@ -133,7 +133,7 @@ pub fn content(archive: &dyn Archive, entry: &Entry) -> Event {
             Event::Content(Ok(content))
         }
         Err(error) => match sealed(&error) {
-            Some(wrong) => Event::Locked(Door::Content, wrong),
+            Some(wrong) => Event::Locked(OpenTarget::Unlocked, wrong),
             None => Event::Content(Err(told(&error))),
         },
     }

@@ -1,8 +1,8 @@
 //! Where one was the last time: kept when an archive is left, gone to when it is opened again.
 
 use crate::effect::Effect;
-use crate::memory::Place;
 use crate::state::{Arrangement, Focus, Sizes, State};
+use crate::stored_positions::StoredPosition;
 use crate::update::browse;
 use nra_format::path::EntryPath;
 
@@ -17,12 +17,12 @@ pub fn begin(state: &mut State, effects: &mut Vec<Effect>) {
     state.tree.open = Default::default();
     (state.layout.zoom, state.layout.focus) = (false, Focus::List);
     state.tree.on = place.tree;
-    browse::go(state, Place::path(&place.directory), Place::path(&place.entry), effects);
+    browse::go(state, StoredPosition::path(&place.directory), StoredPosition::path(&place.entry), effects);
 }
 
 /// Keeps where one is in the archive that is open, or in the outermost around it, unless nothing may be kept of it.
 pub fn keep(state: &mut State) {
-    let Some(home) = state.home().map(str::to_owned) else { return };
+    let Some(home) = state.stored_name().map(str::to_owned) else { return };
     let text =
         |path: Option<&EntryPath>| path.and_then(|path| std::str::from_utf8(path.as_bytes()).ok()).unwrap_or_default().to_owned();
     let (directory, entry) = match state.places.outer.first() {
@@ -34,7 +34,7 @@ pub fn keep(state: &mut State) {
         Sizes::Map(map) => &map.before,
         _ => &state.arrangement.wanted,
     };
-    let place = Place {
+    let place = StoredPosition {
         archive: home.clone(),
         directory: text(directory),
         entry: text(entry),

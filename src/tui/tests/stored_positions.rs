@@ -1,16 +1,16 @@
 //! Coming back: to a place in an archive, after the program has ended, or to a commit in which the place is not.
 
 use super::{Story, everything};
-use crate::door::Door;
 use crate::event::Event;
-use crate::memory::Memory;
+use crate::open_target::OpenTarget;
 use crate::sample;
 use crate::state::Facts;
 use crate::state::arrange::Sort;
+use crate::stored_positions::StoredPositions;
 use crate::update::keep;
 
 /// Opens an archive that is remembered by a name, with what is remembered.
-fn open(home: Option<&str>, memory: Memory) -> Story {
+fn open(home: Option<&str>, memory: StoredPositions) -> Story {
     let mut story = Story::begin(everything(), 100, 24);
     story.state.places.memory = memory;
     story.state.opening.no_archive = true;
@@ -21,14 +21,14 @@ fn open(home: Option<&str>, memory: Memory) -> Story {
 }
 
 /// Ends a run and returns what it leaves.
-fn end(story: &mut Story) -> Memory {
+fn end(story: &mut Story) -> StoredPositions {
     keep(&mut story.state);
     story.state.places.memory.clone()
 }
 
 #[test]
 fn the_next_run_begins_where_the_last_one_ended() {
-    let mut story = open(Some("/a.nra"), Memory::default());
+    let mut story = open(Some("/a.nra"), StoredPositions::default());
     story.then("G k enter j s s");
     let memory = end(&mut story);
     assert_eq!(story.state.places.visited, ["/a.nra"]);
@@ -45,19 +45,19 @@ fn the_next_run_begins_where_the_last_one_ended() {
 
 #[test]
 fn nothing_is_kept_of_what_has_no_home() {
-    let mut story = open(None, Memory::default());
+    let mut story = open(None, StoredPositions::default());
     story.then("G k enter");
-    assert_eq!(end(&mut story), Memory::default());
+    assert_eq!(end(&mut story), StoredPositions::default());
     assert!(story.state.places.visited.is_empty());
 }
 
 #[test]
 fn of_archives_within_archives_the_outermost_is_kept() {
-    let mut story = open(Some("/a.nra"), Memory::default());
+    let mut story = open(Some("/a.nra"), StoredPositions::default());
     story.then("G k enter j");
     let facts = Facts { name: "inner".to_owned(), depth: 1, home: None, ..story.state.archive.clone() };
     let entry = story.state.listing.entry().unwrap().clone();
-    story.opens(Door::Inside(entry), facts);
+    story.opens(OpenTarget::Nested(entry), facts);
     story.then("G");
     let memory = end(&mut story);
     let place = memory.place("/a.nra").unwrap();
@@ -77,12 +77,12 @@ fn a_directory_that_is_gone_leads_to_what_is_above() {
     assert_eq!(story.state.listing.scope.directory.as_ref().unwrap().to_string(), "docs/more/deep");
     story.archive = sample::archive(&["docs/guide.md", "other"]);
     let facts = Facts { info: story.archive.info().clone(), ..story.state.archive.clone() };
-    story.opens(Door::Commit(None), facts);
+    story.opens(OpenTarget::Commit(None), facts);
     assert_eq!(story.names(), ["docs/guide.md"]);
     story.sees("docs/more is not in it");
     story.archive = sample::archive(&["other"]);
     let facts = Facts { info: story.archive.info().clone(), ..story.state.archive.clone() };
-    story.opens(Door::Commit(None), facts);
+    story.opens(OpenTarget::Commit(None), facts);
     assert_eq!(story.names(), ["other"]);
     story.sees("docs is not in it");
 }

@@ -9,13 +9,13 @@ use zip::{AesMode, ZipWriter};
 
 use super::{Story, asks};
 use crate::action::Action;
-use crate::door::{Door, Password};
 use crate::effect::{Effect, Request};
 use crate::event::Event;
 use crate::nested;
+use crate::open_target::{OpenTarget, Password};
 use crate::sample;
 use crate::state::Facts;
-use crate::state::jobs::{Ending, News};
+use crate::state::jobs::{Ending, JobEvent};
 use crate::task::Task;
 use nra_format::archive::{Archive, OpenOptions, open};
 use nra_format::crypt::Secret;
@@ -41,7 +41,7 @@ fn opened(bytes: &[u8], key: Option<Secret>) -> Arc<dyn Archive> {
     Arc::from(open(Arc::new(MemorySource::new(bytes.to_vec())), &options).unwrap())
 }
 
-/// Opens the archive of a story anew, as the door that it stands at asks for.
+/// Opens the archive of a story anew, as the target that it stands at asks for.
 fn unlock(story: &mut Story, archive: Arc<dyn Archive>) {
     story.archive = archive;
     let facts = Facts { info: story.archive.info().clone(), ..story.state.archive.clone() };
@@ -52,7 +52,7 @@ fn unlock(story: &mut Story, archive: Arc<dyn Archive>) {
 /// Returns the password that was typed last.
 fn typed(story: &Story) -> &[u8] {
     match story.outside.last() {
-        Some(Effect::Request(_, Request::Open(Door::Content, Some(Password(password))))) => password,
+        Some(Effect::Request(_, Request::Open(OpenTarget::Unlocked, Some(Password(password))))) => password,
         other => panic!("{other:?}"),
     }
 }
@@ -168,8 +168,8 @@ fn an_archive_within_an_archive_asks_too() {
         story.archive = nested::open(&*outer, &entry, key, 1 << 20).unwrap();
         let (name, inside) = ("a.nra ▸ in.zip".to_owned(), Some(entry.clone()));
         let facts = Facts { name, inside, depth: 1, info: story.archive.info().clone(), ..Facts::default() };
-        let door = story.state.opening.door.clone().unwrap_or_else(|| Door::Inside(entry.clone()));
-        story.opens(door, facts);
+        let target = story.state.opening.target.clone().unwrap_or_else(|| OpenTarget::Nested(entry.clone()));
+        story.opens(target, facts);
     };
     enter(&mut story, None);
     story.then("j");
@@ -180,7 +180,7 @@ fn an_archive_within_an_archive_asks_too() {
     story.sees("this is secret.txt");
     // It still lies in the other one.
     story.then("h");
-    assert_eq!(story.outside.last(), Some(&asks(Request::Open(Door::Outside, None))));
+    assert_eq!(story.outside.last(), Some(&asks(Request::Open(OpenTarget::Parent, None))));
 }
 
 #[test]
@@ -213,16 +213,16 @@ fn what_is_given_up_is_not_asked_for_again() {
     story.held_back = true;
     story.then("V V");
     for id in [1, 2] {
-        story.event(Event::Job(id, News::Sealed(task(), false)));
-        story.event(Event::Job(id, News::End(Ending::Cancelled, String::new())));
+        story.event(Event::Job(id, JobEvent::NeedsPassword(task(), false)));
+        story.event(Event::Job(id, JobEvent::End(Ending::Cancelled, String::new())));
     }
     story.sees("Read a.nra");
     story.then("esc").misses("Read a.nra");
     assert!(story.state.passwords.tasks.is_empty() && story.state.passwords.question.is_none());
     // An archive that does not open any more needs no password.
-    story.event(Event::Job(1, News::Sealed(task(), false)));
+    story.event(Event::Job(1, JobEvent::NeedsPassword(task(), false)));
     story.types("open sesame").keys("enter");
-    story.event(Event::Trouble("it is gone".to_owned()));
+    story.event(Event::Error("it is gone".to_owned()));
     assert!(story.state.passwords.tasks.is_empty());
 }
 
@@ -238,6 +238,6 @@ fn what_needs_the_password_asks_for_it_also_where_nothing_is_shown() {
     assert_eq!(story.outside.last(), Some(&Effect::Copy(b"this is secret.txt".to_vec())));
     // A pager, or a copy, that could not be made says it in the same way.
     let mut story = Story::begin(opened(&locked(), None), 80, 24);
-    story.event(Event::Locked(Door::Content, false));
+    story.event(Event::Locked(OpenTarget::Unlocked, false));
     story.sees("Read a.nra");
 }

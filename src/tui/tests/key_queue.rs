@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use super::{Story, asks, everything};
-use crate::door::Door;
 use crate::effect::{Effect, Request};
 use crate::event::Event;
+use crate::open_target::OpenTarget;
 use crate::requests::RequestKind;
 use crate::state::Dialog;
 use crate::update::update;
@@ -45,7 +45,7 @@ fn keys_wait_for_the_rows_of_a_dialog() {
         story.state.archive.info.commit = Some(3);
         story.keys(keys).sees("reading …");
         commits(&mut story, Ok((1..=5).rev().map(commit).collect()));
-        let expected = asks(Request::Open(Door::Commit(Some(number)), None));
+        let expected = asks(Request::Open(OpenTarget::Commit(Some(number)), None));
         assert_eq!(story.outside.last(), Some(&expected), "{keys}");
     }
     // Where none come nothing is done in the list instead, and the dialog closes at once.

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Story, asks, everything};
-use crate::door::{Door, Password};
 use crate::effect::{Effect, Request};
 use crate::event::Event;
+use crate::open_target::{OpenTarget, Password};
 use crate::requests::RequestKind;
 use crate::state::Facts;
-use crate::state::jobs::{Ending, News, Progress};
+use crate::state::jobs::{Ending, JobEvent, Progress};
 use nra_convert::repair::{MEMORY_BYTES, protect};
 use nra_format::archive::{Archive, OpenOptions, open_path};
 use nra_format::path::EntryPath;
@@ -263,7 +263,7 @@ fn leaving_with_a_job_asks() {
     assert!(story.outside.is_empty());
     story.then("q w");
     assert!(story.outside.is_empty());
-    story.event(Event::Job(id, News::End(Ending::Done, "done".to_owned())));
+    story.event(Event::Job(id, JobEvent::End(Ending::Done, "done".to_owned())));
     assert_eq!(story.outside, [Effect::Quit]);
 }
 
@@ -284,7 +284,7 @@ fn content_goes_to_other_programs() {
     assert_eq!(story.outside, [Effect::Page(entry.clone()), asks(Request::Copy(entry))]);
     // What is typed while the copy is made is for the editor, or for nobody.
     let copied =
-        Event::Response(story.state.requests.newest(RequestKind::Copy), Box::new(Event::Copied("copy/README.md".into())));
+        Event::Response(story.state.requests.newest(RequestKind::Copy), Box::new(Event::CopyReady("copy/README.md".into())));
     story.keys("G j");
     story.event(copied.clone());
     assert_eq!((story.outside.last(), story.name()), (Some(&Effect::Edit("copy/README.md".into())), "README.md".to_owned()));
@@ -305,7 +305,7 @@ fn a_job_is_stopped() {
     story.then("J x");
     assert_eq!(story.outside, [Effect::Stop(id)]);
     story.sees("stopping …");
-    story.event(Event::Job(id, News::End(Ending::Cancelled, "stopped".to_owned())));
+    story.event(Event::Job(id, JobEvent::End(Ending::Cancelled, "stopped".to_owned())));
     story.sees("■");
 }
 
@@ -313,14 +313,14 @@ fn a_job_is_stopped() {
 fn a_job_that_waits_for_its_turn_says_so() {
     let mut story = Story::begin(everything(), 80, 24);
     let id = story.state.jobs.add("verify a.nra".to_owned(), story.now);
-    story.event(Event::Job(id, News::Waiting(true)));
+    story.event(Event::Job(id, JobEvent::Waiting(true)));
     story.sees("verify a.nra waiting");
     // The time that it waits is none that it takes.
     story.now += Duration::from_secs(60);
     story.then("J").sees("waiting for its turn");
-    story.event(Event::Job(id, News::Waiting(false)));
+    story.event(Event::Job(id, JobEvent::Waiting(false)));
     story.misses("waiting");
-    story.event(Event::Job(id, News::End(Ending::Done, "nothing is damaged".to_owned())));
+    story.event(Event::Job(id, JobEvent::End(Ending::Done, "nothing is damaged".to_owned())));
     assert_eq!(story.state.jobs.list[0].elapsed(), Duration::ZERO);
 }
 
@@ -332,7 +332,7 @@ fn a_job_tells_when_it_ends_wherever_there_is_room_for_that() {
         for step in 1..=20 {
             story.now += Duration::from_millis(500);
             let progress = Progress { bytes: step * 5_000, all_bytes: 2_250_000, ..Progress::default() };
-            story.event(Event::Job(id, News::Progress(progress, "x".to_owned())));
+            story.event(Event::Job(id, JobEvent::Progress(progress, "x".to_owned())));
         }
         let told =
             |story: &Story, sign: &str| story.screen().lines().any(|line| line.contains(sign) && line.contains("ETA 3:35"));
@@ -366,10 +366,10 @@ fn a_job_waits_and_goes_on() {
 /// Opens an archive file as the program does: as what was asked for, or another one.
 pub fn open(story: &mut Story, file: &Path) {
     story.archive = Arc::from(open_path(file, &OpenOptions::default()).unwrap());
-    let door = story.state.opening.door.clone().unwrap_or_else(|| Door::File(file.to_owned()));
+    let target = story.state.opening.target.clone().unwrap_or_else(|| OpenTarget::File(file.to_owned()));
     let name = file.file_name().unwrap().to_string_lossy().into_owned();
     let facts = Facts { name, info: story.archive.info().clone(), file: Ok(file.to_owned()), ..Facts::default() };
-    story.opens(door, facts);
+    story.opens(target, facts);
 }
 
 /// Returns the paths of all entries.
@@ -506,7 +506,7 @@ fn plans_are_not_dropped_without_a_question() {
     story.then("j enter");
     story.sees("Changes are not written");
     story.then("d");
-    assert_eq!(story.outside, [asks(Request::Open(Door::Commit(Some(1)), None))]);
+    assert_eq!(story.outside, [asks(Request::Open(OpenTarget::Commit(Some(1)), None))]);
 }
 
 #[test]
@@ -524,7 +524,7 @@ fn nothing_goes_along_into_an_archive_of_the_same_name() {
     story.then("enter j m q enter f7").types("made");
     story.then("enter O enter").sees("rename a.txt to z.txt").sees("drop them and go on");
     story.then("d");
-    assert_eq!(story.outside, [asks(Request::Open(Door::File(other.clone()), None))]);
+    assert_eq!(story.outside, [asks(Request::Open(OpenTarget::File(other.clone()), None))]);
     // Until it is open nothing is lost.
     assert_eq!(story.state.changes.pending.list().len(), 2);
     open(&mut story, &other);
@@ -634,15 +634,15 @@ fn bad_names_are_refused_while_they_are_typed() {
 #[test]
 fn a_password_is_asked_for_and_never_shown() {
     let mut story = Story::begin(everything(), 80, 24);
-    let door = Door::File("secret.nra".into());
-    story.event(Event::Locked(door.clone(), false));
+    let target = OpenTarget::File("secret.nra".into());
+    story.event(Event::Locked(target.clone(), false));
     story.sees("Open secret.nra").sees("it is encrypted");
     story.types("hush word");
     story.misses("hush").sees("•••••••••");
     story.then("enter");
-    assert_eq!(story.outside, [asks(Request::Open(door.clone(), Some(Password(b"hush word".to_vec().into()))))]);
+    assert_eq!(story.outside, [asks(Request::Open(target.clone(), Some(Password(b"hush word".to_vec().into()))))]);
     assert!(!format!("{:?}", story.outside).contains("hush"));
-    story.event(Event::Locked(door, true));
+    story.event(Event::Locked(target, true));
     story.sees("the password is wrong");
     story.then("esc");
     story.sees("README.md");
@@ -734,7 +734,7 @@ fn an_encrypted_archive_is_changed_with_the_key_that_opened_it() {
     let mut story = Story::begin(everything(), 100, 24);
     story.archive = Arc::from(open_path(&file, &with_key).unwrap());
     let facts = Facts { info: story.archive.info().clone(), file: Ok(file.clone()), ..Facts::default() };
-    story.opens(Door::File(file.clone()), facts);
+    story.opens(OpenTarget::File(file.clone()), facts);
     story.then("f7").types("sealed");
     story.then("enter W enter");
     story.sees("commit 2 is written");
@@ -786,31 +786,31 @@ fn marks_are_back_when_nothing_comes_of_the_work() {
     };
     for ending in [Ending::Failed, Ending::Cancelled] {
         let id = start(&mut story);
-        story.event(Event::Job(id, News::End(ending, "no".to_owned())));
+        story.event(Event::Job(id, JobEvent::End(ending, "no".to_owned())));
         assert_eq!(story.state.marks.count(), 2);
         story.then("esc g");
     }
     let id = start(&mut story);
-    story.event(Event::Job(id, News::End(Ending::Degraded, "mostly".to_owned())));
+    story.event(Event::Job(id, JobEvent::End(Ending::Degraded, "mostly".to_owned())));
     assert!(story.state.marks.is_empty());
     story.then("g");
     // Marks that were made since are the user's.
     let id = start(&mut story);
     story.then("g space");
-    story.event(Event::Job(id, News::End(Ending::Failed, "no".to_owned())));
+    story.event(Event::Job(id, JobEvent::End(Ending::Failed, "no".to_owned())));
     assert_eq!(story.state.marks.count(), 1);
     // A job that had to wait for a password is the same job.
     story.then("esc g");
     let id = start(&mut story);
     let Some(Effect::Start(_, task)) = story.outside.pop() else { panic!("{:?}", story.outside) };
-    story.event(Event::Job(id, News::Sealed(Box::new(task), false)));
-    story.event(Event::Job(id, News::End(Ending::Cancelled, "its content needs a password".to_owned())));
+    story.event(Event::Job(id, JobEvent::NeedsPassword(Box::new(task), false)));
+    story.event(Event::Job(id, JobEvent::End(Ending::Cancelled, "its content needs a password".to_owned())));
     story.rest().types("open sesame").then("enter");
     let facts = story.state.archive.clone();
-    story.opens(Door::Content, facts);
+    story.opens(OpenTarget::Unlocked, facts);
     assert!(story.state.marks.is_empty());
     let id = story.state.jobs.list.last().unwrap().id;
-    story.event(Event::Job(id, News::End(Ending::Failed, "no".to_owned())));
+    story.event(Event::Job(id, JobEvent::End(Ending::Failed, "no".to_owned())));
     assert_eq!(story.state.marks.count(), 2);
     assert!(story.state.jobs.list.iter().all(|job| job.marks.is_empty()), "those that have ended keep none");
 }

@@ -1,18 +1,18 @@
 //! Does effects on threads, which answer with events.
 
 mod arrange;
-mod change;
+mod change_set;
+mod changes;
 mod complete;
-mod desk;
-mod details;
 mod duplicates;
 mod errors;
 mod find;
 pub mod jobs;
 mod map;
 mod marks;
-mod plans;
+mod properties;
 mod read;
+mod worker;
 
 use std::cell::Cell;
 use std::path::PathBuf;
@@ -25,19 +25,19 @@ use crate::effect::{Effect, JumpRequest, MarksRequest, Request};
 use crate::event::Event;
 use crate::requests::{RequestId, RequestKind, Requests};
 use crate::state::arrange::ArrangeRequest;
-use crate::state::finder::{FindAnswer, FindRequest};
+use crate::state::finder::{FindRequest, FindResponse};
 use crate::state::jobs::JobId;
 use crate::state::listing::RowsRequest;
-use crate::state::pane::{PreviewRequest, StopsRequest};
+use crate::state::pane::{OccurrencesRequest, PreviewRequest};
 use nra_format::archive::Archive;
 use nra_format::entry::Entry;
 use nra_format::path::EntryPath;
 
-use desk::{Answered, Desk, PROGRESS, RequestSender, Served};
+use worker::{PROGRESS, RequestSender, ServePolicy, WorkerContext, WorkerRequest};
 
-pub use desk::{FAULT, answered};
 pub use errors::{sealed, told};
 pub use find::{Finder, rank};
+pub use worker::{FAULT, catch_fault};
 
 /// Returns memory for so many things, of which there may be millions, and which are gone again soon.
 ///
@@ -51,12 +51,12 @@ fn room_for<T>(count: u64) -> Vec<T> {
 }
 
 /// Threads that read an archive for the screen, and jobs.
-pub struct Work {
-    desk: Desk,
+pub struct Workers {
+    context: WorkerContext,
     rows: RequestSender<RowsRequest>,
     details: RequestSender<Vec<(u64, Entry)>>,
     previews: RequestSender<PreviewRequest>,
-    stops: RequestSender<StopsRequest>,
+    stops: RequestSender<OccurrencesRequest>,
     arrange: RequestSender<ArrangeRequest>,
     map: RequestSender<Option<EntryPath>>,
     jump: RequestSender<JumpRequest>,
@@ -76,84 +76,84 @@ enum Search {
     Forget,
 }
 
-impl Work {
+impl Workers {
     /// Starts the threads. When this is dropped nobody waits for them any more: they end what they are at, and themselves.
     pub fn start(archive: &Arc<dyn Archive>, events: &Sender<Event>) -> Self {
-        let desk = Desk { archive: Arc::clone(archive), events: events.clone(), awaited: Arc::default() };
+        let context = WorkerContext { archive: Arc::clone(archive), events: events.clone(), awaited: Arc::default() };
         let mut finder = find::Finder::default();
         let previewed = Arc::clone(archive);
         Self {
-            rows: desk.serve(Answered::Newest, |archive, request, line| {
+            rows: context.serve(ServePolicy::Newest, |archive, request, responder| {
                 // Rows that were given up for others need no answer.
-                if let Some(answer) = read::rows(archive, request, &|| line.is_awaited()) {
-                    line.answer(Event::Rows(answer));
+                if let Some(answer) = read::rows(archive, request, &|| responder.is_awaited()) {
+                    responder.respond(Event::Rows(answer));
                 }
             }),
-            details: desk.serve(Answered::Newest, |archive, entries: Vec<(u64, Entry)>, line| {
-                line.answer(read::details(archive, &entries, &|| line.is_awaited()));
+            details: context.serve(ServePolicy::Newest, |archive, entries: Vec<(u64, Entry)>, responder| {
+                responder.respond(read::details(archive, &entries, &|| responder.is_awaited()));
             }),
-            previews: desk.serve(Answered::Newest, move |_, request, line| {
-                line.answer(Event::Preview(read::preview(&previewed, request, &|| line.is_awaited())));
+            previews: context.serve(ServePolicy::Newest, move |_, request, responder| {
+                responder.respond(Event::Preview(read::preview(&previewed, request, &|| responder.is_awaited())));
             }),
-            stops: desk.serve(Answered::Newest, |archive, request: StopsRequest, line| {
-                read::stops(archive, &request, &|| line.is_awaited(), &mut |event| line.answer(event));
+            stops: context.serve(ServePolicy::Newest, |archive, request: OccurrencesRequest, responder| {
+                read::stops(archive, &request, &|| responder.is_awaited(), &mut |event| responder.respond(event));
             }),
-            arrange: desk.serve(Answered::Newest, |archive, request: ArrangeRequest, line| {
+            arrange: context.serve(ServePolicy::Newest, |archive, request: ArrangeRequest, responder| {
                 let told = Cell::new(Instant::now());
                 let share = |share: f64| {
                     if told.get().elapsed() >= PROGRESS {
                         told.set(Instant::now());
-                        line.answer(Event::Arranging(share));
+                        responder.respond(Event::ArrangeProgress(share));
                     }
-                    line.is_awaited()
+                    responder.is_awaited()
                 };
                 if let Some(answer) = arrange::arrange(archive, &request, &share) {
-                    line.answer(Event::Arranged(answer));
+                    responder.respond(Event::Arranged(answer));
                 }
             }),
-            map: desk.serve(Answered::Newest, |archive, request, line| {
-                if let Some(answer) = map::map(archive, Option::as_ref(&request), &|| line.is_awaited()) {
-                    line.answer(Event::Mapped(answer));
+            map: context.serve(ServePolicy::Newest, |archive, request, responder| {
+                if let Some(answer) = map::map(archive, Option::as_ref(&request), &|| responder.is_awaited()) {
+                    responder.respond(Event::Mapped(answer));
                 }
             }),
-            jump: desk.serve(Answered::Newest, |archive, request, line| {
-                let place = read::jump(archive, &request, &|| line.is_awaited());
-                line.answer(place);
+            jump: context.serve(ServePolicy::Newest, |archive, request, responder| {
+                let place = read::jump(archive, &request, &|| responder.is_awaited());
+                responder.respond(place);
             }),
-            find: desk.serve(Answered::Newest, move |archive, search, line| match search {
+            find: context.serve(ServePolicy::Newest, move |archive, search, responder| match search {
                 Search::Find(request) => finder.find(archive, &request, &mut |answer| {
                     if let Some(answer) = answer {
-                        line.answer(Event::Found(answer));
+                        responder.respond(Event::Found(answer));
                     }
-                    line.is_awaited()
+                    responder.is_awaited()
                 }),
                 Search::Forget => finder.forget(),
             }),
             searches: false,
-            marks: desk.serve(Answered::All, |archive, request, line| {
-                if let Some(answer) = marks::answer(archive, request, &|| line.is_awaited()) {
-                    line.answer(answer);
+            marks: context.serve(ServePolicy::All, |archive, request, responder| {
+                if let Some(answer) = marks::answer(archive, request, &|| responder.is_awaited()) {
+                    responder.respond(answer);
                 }
             }),
-            inspect: desk.serve(Answered::Newest, |archive, entry, line| {
-                read::inspect(archive, &entry, &mut |event| line.answer(event), &|| line.is_awaited());
+            inspect: context.serve(ServePolicy::Newest, |archive, entry, responder| {
+                read::inspect(archive, &entry, &mut |event| responder.respond(event), &|| responder.is_awaited());
             }),
-            weigh: desk.serve(Answered::Newest, |archive, file: PathBuf, line| {
-                line.answer(jobs::weigh(archive, &file, &|| line.is_awaited()));
+            weigh: context.serve(ServePolicy::Newest, |archive, file: PathBuf, responder| {
+                responder.respond(jobs::weigh(archive, &file, &|| responder.is_awaited()));
             }),
             jobs: jobs::Jobs::default(),
-            desk,
+            context,
         }
     }
 
     /// Returns the archive that is open.
     pub fn archive(&self) -> &Arc<dyn Archive> {
-        &self.desk.archive
+        &self.context.archive
     }
 
     /// Publishes which requests are awaited; workers stop the others.
     pub fn publish(&mut self, requests: &Requests) {
-        self.desk.awaited.publish(requests);
+        self.context.awaited.publish(requests);
         let searches = requests.is_made(RequestKind::Find);
         if std::mem::replace(&mut self.searches, searches) && !searches {
             drop(self.find.send((requests.newest(RequestKind::Find), Search::Forget)));
@@ -162,13 +162,13 @@ impl Work {
 
     /// Returns what says whether the answer to a request is still awaited.
     pub fn awaits(&self, id: RequestId) -> impl Fn() -> bool + Send + 'static {
-        let awaited = Arc::clone(&self.desk.awaited);
+        let awaited = Arc::clone(&self.context.awaited);
         move || awaited.awaits(id)
     }
 
     /// Lets the threads know that nothing is awaited any more. Jobs go on.
     pub fn rest(&self) {
-        self.desk.awaited.cancel_all();
+        self.context.awaited.cancel_all();
     }
 
     /// Asks a job to stop.
@@ -179,15 +179,15 @@ impl Work {
     /// Turns to another archive. Jobs go on with the one they were started for.
     pub fn turn_to(&mut self, archive: &Arc<dyn Archive>) {
         let jobs = std::mem::take(&mut self.jobs);
-        *self = Self { jobs, ..Self::start(archive, &self.desk.events) };
+        *self = Self { jobs, ..Self::start(archive, &self.context.events) };
     }
 
     /// Performs an effect, and returns those that concern the terminal or open an archive. A worker skips a
-    /// request that is not awaited according to [`Work::publish`].
+    /// request that is not awaited according to [`Workers::publish`].
     pub fn perform(&mut self, effect: Effect) -> Option<Effect> {
         match effect {
             Effect::Request(id, request) => return self.request(id, request),
-            Effect::Start(id, task) => self.jobs.start(id, task, &self.desk.archive, &self.desk.events),
+            Effect::Start(id, task) => self.jobs.start(id, task, &self.context.archive, &self.context.events),
             Effect::Stop(id) => self.stop(id),
             Effect::Pause(id, pause) => self.jobs.pause(id, pause),
             other => return Some(other),
@@ -212,19 +212,19 @@ impl Work {
             Request::CompactEstimate(file) => drop(self.weigh.send((id, file))),
             // Rare, and slow on a network file system.
             Request::Check(check) => {
-                let failed = Event::Checked(Err(FAULT.to_owned()));
-                self.desk.once(id, failed, move |archive| Some(Event::Checked(change::check(archive, check))));
+                let failed = Event::CheckDone(Err(FAULT.to_owned()));
+                self.context.once(id, failed, move |archive| Some(Event::CheckDone(changes::check(archive, check))));
             }
             Request::Content(entry) => {
                 let failed = Event::Content(Err(FAULT.to_owned()));
-                self.desk.once(id, failed, move |archive| Some(read::content(archive, &entry)));
+                self.context.once(id, failed, move |archive| Some(read::content(archive, &entry)));
             }
             Request::FreeSpace(typed) => {
-                self.desk.once(id, Event::Trouble(FAULT.to_owned()), move |_| complete::room(&typed).map(Event::Room));
+                self.context.once(id, Event::Error(FAULT.to_owned()), move |_| complete::room(&typed).map(Event::FreeSpace));
             }
             Request::Completions(typed, only_directories) => {
                 let complete = move |_: &dyn Archive| Some(complete::complete(&typed, only_directories));
-                self.desk.once(id, Event::Trouble(FAULT.to_owned()), complete);
+                self.context.once(id, Event::Error(FAULT.to_owned()), complete);
             }
             Request::Open(..) | Request::Commits | Request::Archives | Request::Copy(_) => {
                 return Some(Effect::Request(id, request));
@@ -234,12 +234,12 @@ impl Work {
     }
 }
 
-impl Served for Search {
-    fn failed(&self) -> Event {
+impl WorkerRequest for Search {
+    fn fault_response(&self) -> Event {
         // What is not kept any more was for nobody.
         let Self::Find(_) = self else { return Event::Tick };
         let error = Some(FAULT.to_owned());
-        Event::Found(FindAnswer { hits: Vec::new(), matches: 0, searched: 0, complete: true, error })
+        Event::Found(FindResponse { hits: Vec::new(), matches: 0, searched: 0, complete: true, error })
     }
 }
 
@@ -251,7 +251,7 @@ pub fn answers(archive: &Arc<dyn Archive>, effect: Effect) -> Option<Vec<Event>>
         Effect::Request(_, request) => responses(archive, request),
         Effect::Start(id, task) => {
             let (sender, events) = crossbeam_channel::unbounded();
-            let teller = jobs::Teller::new(id, jobs::Rein::free(id), sender);
+            let teller = jobs::JobMonitor::new(id, jobs::JobControl::free(id), sender);
             let (ending, text) = jobs::perform(archive, &task, &teller);
             teller.end(ending, text);
             Some(events.try_iter().collect())
@@ -283,7 +283,7 @@ fn responses(shared: &Arc<dyn Archive>, request: Request) -> Option<Vec<Event>> 
         Request::Content(entry) => events.push(read::content(archive, &entry)),
         Request::CompactEstimate(file) => events.push(jobs::weigh(archive, &file, &|| true)),
         Request::Completions(typed, only_directories) => events.push(complete::complete(&typed, only_directories)),
-        Request::Check(check) => events.push(Event::Checked(change::check(archive, check))),
+        Request::Check(check) => events.push(Event::CheckDone(changes::check(archive, check))),
         Request::Inspect(entry) => read::inspect(archive, &entry, &mut |event| events.push(event), &|| true),
         Request::Open(..) | Request::Commits | Request::Archives | Request::Copy(_) => return None,
     }
@@ -302,9 +302,9 @@ mod tests {
     use crate::preview;
     use crate::rows::{Scope, Want};
     use crate::state::arrange::{Arrangement, Sort};
-    use crate::state::jobs::News;
+    use crate::state::jobs::JobEvent;
     use crate::state::marks::Change;
-    use crate::state::staged::{Stage, Staged};
+    use crate::state::pending::{PendingChange, PendingChanges};
     use crate::task::Task;
     use nra_format::archive::{Access, Depth, Info, Part, Totals, Verdict};
     use nra_format::crypt::Keyring;
@@ -380,7 +380,7 @@ mod tests {
     #[test]
     fn a_fault_is_an_answer_too() {
         let (events, told) = unbounded();
-        let mut work = Work::start(&(Arc::new(Faulty) as Arc<dyn Archive>), &events);
+        let mut work = Workers::start(&(Arc::new(Faulty) as Arc<dyn Archive>), &events);
         let mut requests = Requests::default();
         let path = EntryPath::try_from("a").unwrap();
         let entry = Entry { size: 10, ..Entry::new(path.clone(), Kind::File) };
@@ -390,7 +390,7 @@ mod tests {
             Request::Rows(RowsRequest { scope: scope.clone(), want: Want::Start, count: 10 }),
             Request::Details(vec![(0, entry.clone())]),
             Request::Preview(PreviewRequest { entry: entry.clone(), request: preview::Request::default() }),
-            Request::Occurrences(StopsRequest { entry: entry.clone(), needle: "x".to_owned(), by_line: false }),
+            Request::Occurrences(OccurrencesRequest { entry: entry.clone(), needle: "x".to_owned(), by_line: false }),
             Request::Arrange(ArrangeRequest { directory: None, open: Default::default(), arrangement }),
             Request::Map(None),
             Request::Jump(JumpRequest { scope, from: 0, behind: false, typed: "x".to_owned() }),
@@ -400,7 +400,7 @@ mod tests {
             Request::Inspect(entry.clone()),
             Request::CompactEstimate(PathBuf::from("none")),
             Request::Content(entry),
-            Request::Check(Check::Plan(Stage::MakeDirectory(path), Staged::default())),
+            Request::Check(Check::Change(PendingChange::MakeDirectory(path), PendingChanges::default())),
         ];
         let asked: Vec<Effect> =
             asked.into_iter().map(|request| Effect::Request(requests.make(request.kind()), request)).collect();
@@ -409,7 +409,7 @@ mod tests {
         for effect in effects {
             let begun = format!("{effect:?}");
             work.perform(effect);
-            let is_last = |event: &Event| !matches!(event, Event::Job(_, News::Progress(..)));
+            let is_last = |event: &Event| !matches!(event, Event::Job(_, JobEvent::Progress(..)));
             let answer = std::iter::from_fn(|| told.recv_timeout(LONG).ok()).find(is_last);
             let answer = answer.unwrap_or_else(|| panic!("no answer to {begun}"));
             // A fact, or a sum, that is not known is not shown.

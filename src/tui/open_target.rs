@@ -8,17 +8,17 @@ use zeroize::Zeroizing;
 
 /// What is to be opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Door {
+pub enum OpenTarget {
     /// The archive file at this path.
     File(PathBuf),
     /// Commit of the archive that is open; `None` = the newest.
     Commit(Option<u64>),
     /// The archive that is the content of an entry.
-    Inside(Entry),
+    Nested(Entry),
     /// The archive around the one that is open.
-    Outside,
+    Parent,
     /// The archive that is open, with a password for its content.
-    Content,
+    Unlocked,
 }
 
 /// A password on its way to where it is used: the line that it was typed into, wiped behind it.

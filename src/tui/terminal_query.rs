@@ -22,7 +22,7 @@ const MAX_ANSWER: usize = 1024;
 
 /// What the terminal told.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Told {
+pub struct TerminalReply {
     /// Its background.
     pub ground: Option<Ground>,
     /// It draws sixels.
@@ -37,9 +37,9 @@ pub struct Told {
 /// # Errors
 ///
 /// What the system says.
-pub fn ask(ground: bool) -> io::Result<Told> {
+pub fn query(ground: bool) -> io::Result<TerminalReply> {
     if crossterm::event::poll(Duration::ZERO).unwrap_or(true) {
-        return Ok(Told::default());
+        return Ok(TerminalReply::default());
     }
     let before = tcgetattr(stdin())?;
     let mut patient = before.clone();
@@ -70,7 +70,7 @@ fn question(ground: bool) -> io::Result<Vec<u8>> {
 }
 
 /// Takes answers and keys apart.
-fn understood(bytes: &[u8]) -> Told {
+fn understood(bytes: &[u8]) -> TerminalReply {
     let mut rest = bytes.to_vec();
     let sixel = attributes(&rest).is_some_and(|(start, end)| {
         let answer: Vec<u8> = rest.drain(start..=end).collect();
@@ -83,7 +83,7 @@ fn understood(bytes: &[u8]) -> Told {
         let text = text.trim_end_matches(['\x07', '\\', '\x1b']);
         Some(if lightness(text)? > 0.5 { Ground::Light } else { Ground::Dark })
     });
-    Told { ground, sixel, typed: Key::read(&rest) }
+    TerminalReply { ground, sixel, typed: Key::read(&rest) }
 }
 
 /// Says whether an answer that comes after all begins with a key: `ESC ]` is one, where nobody asks any more.
@@ -196,7 +196,11 @@ mod tests {
             ("rgb:fffffffffffffff/0/0\x07", None),
         ] {
             let bytes = format!("j\x1b]11;{answer}/\x1b[?62;4ck\r");
-            assert_eq!(understood(bytes.as_bytes()), Told { ground, sixel: true, typed: keys("j / k enter") }, "{answer:?}");
+            assert_eq!(
+                understood(bytes.as_bytes()),
+                TerminalReply { ground, sixel: true, typed: keys("j / k enter") },
+                "{answer:?}"
+            );
         }
         // Silence, with keys.
         assert_eq!(understood(b"\x1b[B\x1b[5~G").typed, keys("down pageup G"));

@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use crate::event::Event;
-use crate::work::jobs::expand;
+use crate::workers::jobs::expand;
 
 /// Names of a directory that are looked at.
 const MAX_NAMES: usize = 10_000;
 
-/// Answers with the paths that begin like what was typed.
+/// Responder with the paths that begin like what was typed.
 pub fn complete(typed: &str, only_directories: bool) -> Event {
     Event::Completions(paths(typed, only_directories))
 }

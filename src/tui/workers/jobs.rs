@@ -11,11 +11,11 @@ use crossbeam_channel::Sender;
 
 use crate::event::Event;
 use crate::glyphs;
-use crate::state::jobs::{Ending, JobId, News, Progress};
+use crate::state::jobs::{Ending, JobEvent, JobId, Progress};
 use crate::task::Task;
-use crate::work::change;
-use crate::work::desk::answered;
-use crate::work::errors::{sealed, told};
+use crate::workers::changes;
+use crate::workers::errors::{sealed, told};
+use crate::workers::worker::catch_fault;
 use nra_convert::compact;
 use nra_convert::extract::{Action, Event as Extracted, ExtractOptions, ExtractStats, Overwrite, Target, extract};
 use nra_convert::kinds;
@@ -90,12 +90,12 @@ fn next(turns: &[Turn]) -> Option<JobId> {
 
 /// What a job asks whether it is to go on.
 #[derive(Clone)]
-pub struct Rein {
+pub struct JobControl {
     id: JobId,
     queue: Arc<Queue>,
 }
 
-impl Rein {
+impl JobControl {
     /// Lines a job up.
     fn new(id: JobId, writes: bool, queue: &Arc<Queue>) -> Self {
         queue.turns().push(Turn { id, writes, begun: false, paused: false, stopped: false });
@@ -164,13 +164,13 @@ impl Jobs {
     /// Starts a job.
     pub fn start(&mut self, id: JobId, task: Task, archive: &Arc<dyn Archive>, events: &Sender<Event>) {
         self.threads.retain(|_, thread| !thread.is_finished());
-        let rein = Rein::new(id, writes(&task), &self.queue);
-        let monitor = Teller::new(id, rein.clone(), events.clone());
+        let rein = JobControl::new(id, writes(&task), &self.queue);
+        let monitor = JobMonitor::new(id, rein.clone(), events.clone());
         let archive = Arc::clone(archive);
         let thread = thread::spawn(move || {
-            let (ending, text) = if rein.begin(|waits| monitor.tell(News::Waiting(waits))) {
+            let (ending, text) = if rein.begin(|waits| monitor.tell(JobEvent::Waiting(waits))) {
                 let fault = (Ending::Failed, "a fault in nra itself ended it".to_owned());
-                answered(fault, || perform(&archive, &task, &monitor))
+                catch_fault(fault, || perform(&archive, &task, &monitor))
             } else {
                 (Ending::Cancelled, "stopped before it began".to_owned())
             };
@@ -194,7 +194,7 @@ impl Jobs {
 }
 
 impl Drop for Jobs {
-    /// Stops all jobs and waits until they have cleaned up.
+    /// Occurrences all jobs and waits until they have cleaned up.
     fn drop(&mut self) {
         self.threads.keys().for_each(|id| self.stop(*id));
         self.threads.drain().for_each(|(_, thread)| drop(thread.join()));
@@ -210,10 +210,10 @@ fn writes(task: &Task) -> bool {
 }
 
 /// Does a job and says how it ended.
-pub fn perform(shared: &Arc<dyn Archive>, task: &Task, monitor: &Teller) -> (Ending, String) {
+pub fn perform(shared: &Arc<dyn Archive>, task: &Task, monitor: &JobMonitor) -> (Ending, String) {
     let archive = &**shared;
     if let Some(wrong) = needs_password(archive, task) {
-        monitor.tell(News::Sealed(Box::new(task.clone()), wrong));
+        monitor.tell(JobEvent::NeedsPassword(Box::new(task.clone()), wrong));
         return (Ending::Cancelled, "its content needs a password".to_owned());
     }
     let done = match task {
@@ -221,16 +221,16 @@ pub fn perform(shared: &Arc<dyn Archive>, task: &Task, monitor: &Teller) -> (End
             let target = expand(target);
             extract_to(archive, ranges, &target, *strip, *overwrite, monitor).map(|stats| extracted(&stats, monitor))
         }
-        Task::Change { file, commit, message, changes } => change::commit(archive, file, (*commit, message), changes, monitor)
+        Task::Change { file, commit, message, changes } => changes::commit(archive, file, (*commit, message), changes, monitor)
             .map(|done| {
-                monitor.tell(News::Written(done.commit));
+                monitor.tell(JobEvent::Written(done.commit));
                 judged(done.text, done.left_out, monitor)
             }),
-        Task::Revert { file, commit, ranges, over } => change::revert(archive, file, *commit, ranges.as_deref(), *over, monitor)
+        Task::Revert { file, commit, ranges, over } => changes::revert(archive, file, *commit, ranges.as_deref(), *over, monitor)
             .map(|done| {
                 // Where nothing is written the commit shown stays the one that is shown.
                 if done.written {
-                    monitor.tell(News::Written(done.commit));
+                    monitor.tell(JobEvent::Written(done.commit));
                 }
                 judged(done.text, done.left_out, monitor)
             }),
@@ -247,7 +247,7 @@ pub fn perform(shared: &Arc<dyn Archive>, task: &Task, monitor: &Teller) -> (End
 }
 
 /// Says what is on disk of an extraction that does not go on.
-fn left(task: &Task, monitor: &Teller) -> String {
+fn left(task: &Task, monitor: &JobMonitor) -> String {
     let Task::Extract { target, .. } = task else { return String::new() };
     let [done, all] = [0, 1].map(|index| monitor.counts[index].load(Ordering::Relaxed));
     if done == 0 {
@@ -280,7 +280,7 @@ fn extract_to(
     target: &Path,
     strip: usize,
     overwrite: Overwrite,
-    monitor: &Teller,
+    monitor: &JobMonitor,
 ) -> Result<ExtractStats> {
     let selection = Selection::of_numbers(archive, ranges.iter().cloned())?;
     let observe = |done: &Extracted<'_>| monitor.tell_detour(done);
@@ -292,7 +292,7 @@ fn extract_to(
     extract(archive, &selection, &options, monitor)
 }
 
-fn extracted(stats: &ExtractStats, monitor: &Teller) -> (Ending, String) {
+fn extracted(stats: &ExtractStats, monitor: &JobMonitor) -> (Ending, String) {
     let mut text = format!(
         "extracted {}, {} to {}",
         nra_text::counted(stats.files, "file", "files"),
@@ -308,7 +308,7 @@ fn extracted(stats: &ExtractStats, monitor: &Teller) -> (Ending, String) {
 }
 
 /// Says how work ended that left entries out.
-fn judged(mut text: String, left_out: u64, monitor: &Teller) -> (Ending, String) {
+fn judged(mut text: String, left_out: u64, monitor: &JobMonitor) -> (Ending, String) {
     if left_out > 0 {
         text.push_str(&format!("; {} left out", nra_text::counted(left_out, "entry", "entries")));
     }
@@ -338,22 +338,22 @@ impl Monitor for Patience<'_> {
 /// Finds out what compacting an archive would save, as long as `goes_on` says so; `archive` has its keys.
 pub fn weigh(archive: &dyn Archive, file: &Path, goes_on: &(dyn Fn() -> bool + Sync)) -> Event {
     let planned = compact::plan(file, KEPT, &compacting(archive), &Patience(goes_on));
-    Event::Weighed(planned.map_err(|error| told(&error)))
+    Event::CompactEstimate(planned.map_err(|error| told(&error)))
 }
 
-fn compacted(archive: &dyn Archive, file: &Path, commit: u64, monitor: &Teller) -> Result<(Ending, String)> {
+fn compacted(archive: &dyn Archive, file: &Path, commit: u64, monitor: &JobMonitor) -> Result<(Ending, String)> {
     // Whoever asked knew what would go.
     let commits = Some(commit);
     let Some(done) = compact::compact(file, KEPT, commits, &compact::Target::InPlace, &compacting(archive), monitor)? else {
         return Ok((Ending::Done, "compacting saves nothing: the archive is as it was".to_owned()));
     };
-    monitor.tell(News::Written(KEPT));
+    monitor.tell(JobEvent::Written(KEPT));
     let (before, after) = (SizeStyle::Binary.show(done.before_bytes), SizeStyle::Binary.show(done.after_bytes));
     let dropped = nra_text::counted(done.dropped_commits, "commit is", "commits are");
     Ok(judged(format!("{before} → {after}; {dropped} gone"), 0, monitor))
 }
 
-fn convert(archive: &Arc<dyn Archive>, output: &Path, monitor: &Teller) -> Result<(Ending, String)> {
+fn convert(archive: &Arc<dyn Archive>, output: &Path, monitor: &JobMonitor) -> Result<(Ending, String)> {
     let kind = kinds::kind_of(output).unwrap_or(kinds::Kind::Nra);
     let stats = kinds::rewrite(archive, kind, output, monitor)?;
     let name = glyphs::shown(std::os::unix::ffi::OsStrExt::as_bytes(output.as_os_str()));
@@ -365,7 +365,7 @@ fn convert(archive: &Arc<dyn Archive>, output: &Path, monitor: &Teller) -> Resul
     Ok(judged(text, stats.left_out, monitor))
 }
 
-fn salvage_to(archive: &dyn Archive, output: &Path, message: &str, monitor: &Teller) -> Result<(Ending, String)> {
+fn salvage_to(archive: &dyn Archive, output: &Path, message: &str, monitor: &JobMonitor) -> Result<(Ending, String)> {
     // What was secret stays so.
     let encryption = archive.keyring().cloned();
     let writer = WriterOptions { message: message.to_owned(), encryption, ..WriterOptions::balanced() };
@@ -379,7 +379,7 @@ fn salvage_to(archive: &dyn Archive, output: &Path, message: &str, monitor: &Tel
     Ok(judged(text, stats.lost, monitor))
 }
 
-fn verify(archive: &dyn Archive, ranges: Option<&[std::ops::Range<u64>]>, monitor: &Teller) -> Result<Verdict> {
+fn verify(archive: &dyn Archive, ranges: Option<&[std::ops::Range<u64>]>, monitor: &JobMonitor) -> Result<Verdict> {
     let Some(ranges) = ranges else { return archive.verify(Depth::Full, None, monitor) };
     let selection = Selection::of_numbers(archive, ranges.iter().cloned())?;
     archive.verify(Depth::Full, Some(&|entry| selection.matches(entry)), monitor)
@@ -388,10 +388,10 @@ fn verify(archive: &dyn Archive, ranges: Option<&[std::ops::Range<u64>]>, monito
 /// Damages that are told of an archive from then on; the log of the job has more.
 const KNOWN: usize = 3;
 
-fn verified(verdict: &Verdict, monitor: &Teller) -> (Ending, String) {
+fn verified(verdict: &Verdict, monitor: &JobMonitor) -> (Ending, String) {
     if !verdict.damage.is_empty() {
         let known = verdict.damage.iter().take(KNOWN);
-        monitor.tell(News::Damage(
+        monitor.tell(JobEvent::Damage(
             known.map(|damage| format!("{} at offset {}: {}", damage.structure, damage.offset, damage.detail)).collect(),
         ));
     }
@@ -427,10 +427,10 @@ pub fn expand(path: &Path) -> PathBuf {
 }
 
 /// A monitor that tells the screen, not too often.
-pub struct Teller {
+pub struct JobMonitor {
     id: JobId,
     events: Sender<Event>,
-    rein: Rein,
+    rein: JobControl,
     /// Done and expected entries, done and expected bytes.
     counts: [AtomicU64; 4],
     current: Mutex<Vec<u8>>,
@@ -444,9 +444,9 @@ pub struct Teller {
     last: AtomicU64,
 }
 
-impl Teller {
+impl JobMonitor {
     /// Returns the monitor of a job.
-    pub fn new(id: JobId, rein: Rein, events: Sender<Event>) -> Self {
+    pub fn new(id: JobId, rein: JobControl, events: Sender<Event>) -> Self {
         Self {
             id,
             events,
@@ -465,14 +465,14 @@ impl Teller {
     pub fn end(&self, ending: Ending, text: String) {
         let hidden = self.warnings[2].load(Ordering::Relaxed);
         if hidden > 0 {
-            self.tell(News::Warning(format!("and {} more", nra_text::count(hidden))));
+            self.tell(JobEvent::Warning(format!("and {} more", nra_text::count(hidden))));
         }
         let hidden = self.detours[2].load(Ordering::Relaxed);
         if hidden > 0 {
-            self.tell(News::Warning(format!("and {} more under another name, or moved aside for", nra_text::count(hidden))));
+            self.tell(JobEvent::Warning(format!("and {} more under another name, or moved aside for", nra_text::count(hidden))));
         }
         self.tell(self.progress());
-        self.tell(News::End(ending, text));
+        self.tell(JobEvent::End(ending, text));
     }
 
     /// Tells what went wrong, as long as that is not too much.
@@ -488,18 +488,18 @@ impl Teller {
         let warning = sentence(warning);
         count.fetch_add(1, Ordering::Relaxed);
         bytes.fetch_add(warning.len() as u64, Ordering::Relaxed);
-        self.tell(News::Warning(warning));
+        self.tell(JobEvent::Warning(warning));
     }
 
-    fn tell(&self, news: News) {
+    fn tell(&self, news: JobEvent) {
         // Nobody listens any more when the browser ends.
         drop(self.events.send(Event::Job(self.id, news)));
     }
 
-    fn progress(&self) -> News {
+    fn progress(&self) -> JobEvent {
         let [entries, all_entries, bytes, all_bytes] = [0, 1, 2, 3].map(|index| self.counts[index].load(Ordering::Relaxed));
         let current = self.current.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        News::Progress(Progress { entries, all_entries, bytes, all_bytes }, glyphs::shown_within(&current, SAID.0))
+        JobEvent::Progress(Progress { entries, all_entries, bytes, all_bytes }, glyphs::shown_within(&current, SAID.0))
     }
 
     /// Tells which entry has another name than in the archive, and what was moved aside for one.
@@ -523,7 +523,7 @@ impl Teller {
     }
 }
 
-impl Monitor for Teller {
+impl Monitor for JobMonitor {
     fn add(&self, counter: Counter, amount: u64) {
         // What is taken of an input is not shown.
         if let Some(count) = self.counts.get(counter as usize * 2) {
@@ -567,7 +567,7 @@ mod tests {
 
     /// Begins a job on a thread; what comes says that it has begun, or that it will not.
     fn begin(queue: &Arc<Queue>, id: JobId, writes: bool) -> mpsc::Receiver<bool> {
-        let (rein, (sender, receiver)) = (Rein::new(id, writes, queue), mpsc::channel());
+        let (rein, (sender, receiver)) = (JobControl::new(id, writes, queue), mpsc::channel());
         thread::spawn(move || sender.send(rein.begin(|_| {})));
         receiver
     }
@@ -578,7 +578,7 @@ mod tests {
     #[test]
     fn what_stays_of_an_extraction_is_told() {
         let (sender, _events) = crossbeam_channel::unbounded();
-        let teller = Teller::new(1, Rein::free(1), sender);
+        let teller = JobMonitor::new(1, JobControl::free(1), sender);
         let extract = Task::Extract { ranges: Vec::new(), target: "out".into(), strip: 0, overwrite: Overwrite::Rename };
         assert_eq!(left(&extract, &teller), "");
         teller.expect(Counter::Entries, 70_000);
@@ -591,11 +591,11 @@ mod tests {
     fn what_a_job_says_is_bounded_in_number_and_in_bytes() {
         for (sentence, most) in [("short", MAX_WARNINGS.0), (&"e\u{301}".repeat(1_000), 256)] {
             let (sender, events) = crossbeam_channel::unbounded();
-            let teller = Teller::new(1, Rein::free(1), sender);
+            let teller = JobMonitor::new(1, JobControl::free(1), sender);
             (0..1_100).for_each(|_| teller.say(sentence));
             teller.end(Ending::Degraded, String::new());
             let said = events.try_iter().filter_map(|event| match event {
-                Event::Job(_, News::Warning(said)) => Some(said),
+                Event::Job(_, JobEvent::Warning(said)) => Some(said),
                 _ => None,
             });
             let said: Vec<String> = said.collect();
@@ -609,7 +609,7 @@ mod tests {
     fn a_job_that_is_paused_waits() {
         for stop in [false, true] {
             let queue = Arc::<Queue>::default();
-            let rein = Rein::new(1, false, &queue);
+            let rein = JobControl::new(1, false, &queue);
             assert!(rein.begin(|_| panic!("there is room")) && !rein.is_stopped());
             queue.tell(1, |turn| turn.paused = true);
             let (waiting, (sender, receiver)) = (rein.clone(), mpsc::channel());
@@ -626,7 +626,7 @@ mod tests {
         let queue = Arc::<Queue>::default();
         let begun = |receiver: &mpsc::Receiver<bool>| receiver.recv_timeout(LONG) == Ok(true);
         let waits = |receiver: &mpsc::Receiver<bool>| receiver.recv_timeout(SOON).is_err();
-        let end = |id| Rein { id, queue: Arc::clone(&queue) }.end();
+        let end = |id| JobControl { id, queue: Arc::clone(&queue) }.end();
         // Of two that write one waits, and what does not write passes by.
         let (first, second) = (begin(&queue, 1, true), begin(&queue, 2, true));
         assert!(begun(&first) && waits(&second));

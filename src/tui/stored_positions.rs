@@ -24,17 +24,17 @@ const MAX_LEN: u64 = 1 << 20;
 /// What is remembered.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Memory {
+pub struct StoredPositions {
     /// Share of the list beside the preview, percent.
     pub share: Option<u16>,
     /// Where one was, the last archive first.
-    places: Vec<Place>,
+    places: Vec<StoredPosition>,
 }
 
 /// Where one was in an archive, and how its list was ordered.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Place {
+pub struct StoredPosition {
     /// Its file.
     pub archive: String,
     /// The directory; empty = the top.
@@ -49,21 +49,21 @@ pub struct Place {
     pub tree: bool,
 }
 
-impl Place {
+impl StoredPosition {
     /// Returns a path of the archive, as it was kept.
     pub fn path(text: &str) -> Option<EntryPath> {
         EntryPath::try_from(text).ok()
     }
 }
 
-impl Memory {
+impl StoredPositions {
     /// Returns where one was in an archive.
-    pub fn place(&self, archive: &str) -> Option<&Place> {
+    pub fn place(&self, archive: &str) -> Option<&StoredPosition> {
         self.places.iter().find(|place| place.archive == archive)
     }
 
     /// Keeps where one is, for the next time. What is too long for that is forgotten.
-    pub fn keep(&mut self, place: Place) {
+    pub fn keep(&mut self, place: StoredPosition) {
         self.places.retain(|other| other.archive != place.archive);
         if [&place.archive, &place.directory, &place.entry].iter().all(|path| path.len() <= MAX_PATH) {
             self.places.insert(0, place);
@@ -73,8 +73,8 @@ impl Memory {
 
     /// Takes over what another run has kept since this one began to remember `archives`.
     fn merge(&mut self, other: Self, archives: &[String]) {
-        let kept = |place: &Place| archives.contains(&place.archive);
-        let mut places: Vec<Place> = self.places.iter().filter(|place| kept(place)).cloned().collect();
+        let kept = |place: &StoredPosition| archives.contains(&place.archive);
+        let mut places: Vec<StoredPosition> = self.places.iter().filter(|place| kept(place)).cloned().collect();
         places.extend(other.places.into_iter().filter(|place| !kept(place)));
         places.truncate(MAX_PLACES);
         self.places = places;
@@ -102,7 +102,7 @@ fn file() -> Option<PathBuf> {
     Some(etcetera::choose_base_strategy().ok()?.state_dir()?.join("nra").join("browse.json"))
 }
 
-fn read(path: &Path) -> io::Result<Memory> {
+fn read(path: &Path) -> io::Result<StoredPositions> {
     let mut text = Vec::new();
     let len = File::open(path)?.take(MAX_LEN + 1).read_to_end(&mut text)?;
     if len as u64 > MAX_LEN {
@@ -112,7 +112,7 @@ fn read(path: &Path) -> io::Result<Memory> {
 }
 
 /// Writes a file that only its owner reads, whole or not at all.
-fn write(path: &Path, memory: &Memory) -> io::Result<()> {
+fn write(path: &Path, memory: &StoredPositions) -> io::Result<()> {
     let directory = path.parent().unwrap_or(Path::new("."));
     DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
     let mut file = tempfile::NamedTempFile::new_in(directory)?;
@@ -127,13 +127,13 @@ mod tests {
 
     use super::*;
 
-    fn place(archive: &str, directory: &str) -> Place {
-        Place { archive: archive.to_owned(), directory: directory.to_owned(), ..Place::default() }
+    fn place(archive: &str, directory: &str) -> StoredPosition {
+        StoredPosition { archive: archive.to_owned(), directory: directory.to_owned(), ..StoredPosition::default() }
     }
 
     #[test]
     fn the_last_places_are_kept() {
-        let mut memory = Memory::default();
+        let mut memory = StoredPositions::default();
         for number in 0..200 {
             memory.keep(place(&format!("/{number}.nra"), "a"));
         }
@@ -149,8 +149,8 @@ mod tests {
     fn what_is_written_is_read_and_nothing_else() {
         let work = tempfile::tempdir().unwrap();
         let path = work.path().join("state/nra/browse.json");
-        let mut memory = Memory { share: Some(40), ..Memory::default() };
-        memory.keep(Place {
+        let mut memory = StoredPositions { share: Some(40), ..StoredPositions::default() };
+        memory.keep(StoredPosition {
             sort: Sort::Size,
             reverse: true,
             tree: true,
@@ -173,10 +173,10 @@ mod tests {
 
     #[test]
     fn runs_at_the_same_time_keep_what_each_has_seen() {
-        let mut ours = Memory::default();
+        let mut ours = StoredPositions::default();
         ours.keep(place("/old.nra", "as we read it"));
         ours.keep(place("/ours.nra", "x"));
-        let mut theirs = Memory::default();
+        let mut theirs = StoredPositions::default();
         theirs.keep(place("/ours.nra", "earlier"));
         theirs.keep(place("/old.nra", "newer"));
         theirs.keep(place("/theirs.nra", "y"));

@@ -8,10 +8,10 @@ use std::time::SystemTime;
 
 use crate::effect::Check;
 use crate::event::Checked;
-use crate::state::staged::{Stage, Staged};
-use crate::work::errors::told;
-use crate::work::jobs::expand;
-use crate::work::plans::{Plans, removable, without_what_needs_others};
+use crate::state::pending::{PendingChange, PendingChanges};
+use crate::workers::change_set::{ChangeSet, removable, without_dependents};
+use crate::workers::errors::told;
+use crate::workers::jobs::expand;
 use nra_convert::change::remove;
 use nra_convert::pack::{Input, PackOptions, add_to};
 use nra_convert::select::Selection;
@@ -121,12 +121,12 @@ pub fn commit(
     archive: &dyn Archive,
     file: &Path,
     (planned_at, message): (u64, &str),
-    changes: &[Stage],
+    changes: &[PendingChange],
     monitor: &dyn Monitor,
 ) -> Result<Done> {
     let (mut writer, _) = begin(archive, file, message, Some(planned_at))?;
     // They were judged when they were made, some of them perhaps at an earlier commit.
-    let plans = Plans::of(archive, changes).map_err(usage)?;
+    let plans = ChangeSet::of(archive, changes).map_err(usage)?;
     // What goes goes first, and what comes goes to where its directory is by then.
     if !plans.removed.is_empty() {
         // It is the commit that is changed.
@@ -139,13 +139,13 @@ pub fn commit(
     let mut added: BTreeMap<Option<EntryPath>, Vec<Input>> = BTreeMap::new();
     for change in changes {
         match change {
-            Stage::Remove(..) | Stage::Rename(..) => {}
-            Stage::MakeDirectory(path) => {
+            PendingChange::Remove(..) | PendingChange::Rename(..) => {}
+            PendingChange::MakeDirectory(path) => {
                 let mut entry = Entry::new(plans.placed(path).map_err(usage)?, Kind::Directory);
                 entry.modified = now();
                 writer.add(entry, NewContent::None)?;
             }
-            Stage::Add(path, directory, _) => {
+            PendingChange::Add(path, directory, _) => {
                 let directory = directory.as_ref().map(|directory| plans.renames.then(directory)).transpose().map_err(usage)?;
                 added.entry(directory).or_default().push(input(path));
             }
@@ -181,24 +181,24 @@ fn input(path: &Path) -> Input {
 /// Why it can't.
 pub fn check(archive: &dyn Archive, check: Check) -> std::result::Result<Checked, String> {
     match check {
-        Check::Add { path, directory, file, staged } => look(archive, &path, directory, &file, &staged).map(Checked::Plan),
-        Check::Plan(stage, staged) => {
-            let stage = match stage {
-                Stage::Remove(ranges, what) => match removable(archive, &ranges).map_err(|error| told(&error))? {
+        Check::Add { path, directory, file, pending } => look(archive, &path, directory, &file, &pending).map(Checked::Change),
+        Check::Change(change, pending) => {
+            let change = match change {
+                PendingChange::Remove(ranges, what) => match removable(archive, &ranges).map_err(|error| told(&error))? {
                     ranges if ranges.is_empty() => return Err(format!("{what}: something in it stays, and so does it")),
-                    ranges => Stage::Remove(Arc::new(ranges), what),
+                    ranges => PendingChange::Remove(Arc::new(ranges), what),
                 },
-                stage => stage,
+                change => change,
             };
-            Plans::of(archive, &with(&staged, &stage))?;
-            Ok(Checked::Plan(stage))
+            ChangeSet::of(archive, &with(&pending, &change))?;
+            Ok(Checked::Change(change))
         }
-        Check::Back(index, staged) => {
-            let mut rest = staged.clone();
-            rest.take_back(index);
+        Check::Undo(index, pending) => {
+            let mut rest = pending.clone();
+            rest.remove(index);
             // Where they can't be written as it is, the reason may be another one.
-            let is_sound = Plans::of(archive, staged.list()).is_ok();
-            Ok(Checked::Rest(if is_sound { without_what_needs_others(archive, &rest) } else { rest }))
+            let is_sound = ChangeSet::of(archive, pending.list()).is_ok();
+            Ok(Checked::Remaining(if is_sound { without_dependents(archive, &rest) } else { rest }))
         }
         Check::Output(path) => {
             let path = expand(&path);
@@ -207,15 +207,15 @@ pub fn check(archive: &dyn Archive, check: Check) -> std::result::Result<Checked
             match path.symlink_metadata() {
                 Ok(_) => Err("there is such a file already: choose another name".to_owned()),
                 Err(_) if !directory.is_dir() => Err("there is no such directory".to_owned()),
-                Err(_) => Ok(Checked::Fine),
+                Err(_) => Ok(Checked::Possible),
             }
         }
     }
 }
 
 /// Returns changes with one more.
-fn with(staged: &Staged, stage: &Stage) -> Vec<Stage> {
-    staged.list().iter().chain([stage]).cloned().collect()
+fn with(pending: &PendingChanges, change: &PendingChange) -> Vec<PendingChange> {
+    pending.list().iter().chain([change]).cloned().collect()
 }
 
 /// Finds out whether there is something to add, and what it meets in the archive, once what is planned is done.
@@ -224,8 +224,8 @@ fn look(
     path: &Path,
     directory: Option<EntryPath>,
     file: &Path,
-    staged: &Staged,
-) -> std::result::Result<Stage, String> {
+    pending: &PendingChanges,
+) -> std::result::Result<PendingChange, String> {
     let path = expand(path);
     // Such as `..`: the name in the archive is the real one.
     let named = if path.file_name().is_some() { Ok(path.clone()) } else { path.canonicalize() };
@@ -234,11 +234,11 @@ fn look(
     if named.canonicalize().ok().is_some_and(|named| file.canonicalize().is_ok_and(|file| file == named)) {
         return Err("that is the archive itself".to_owned());
     }
-    let stage = Stage::Add(named.clone(), directory.clone(), true);
-    let plans = Plans::of(archive, &with(staged, &stage))?;
-    let (place, _) = stage.brings().ok_or("no entry can have this name")?;
+    let change = PendingChange::Add(named.clone(), directory.clone(), true);
+    let plans = ChangeSet::of(archive, &with(pending, &change))?;
+    let (place, _) = change.new_path().ok_or("no entry can have this name")?;
     let meets = plans.there(&plans.placed(&place)?)?.is_some();
-    Ok(Stage::Add(named, directory, meets))
+    Ok(PendingChange::Add(named, directory, meets))
 }
 
 fn now() -> Option<Timestamp> {

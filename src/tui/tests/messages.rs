@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::{Story, everything};
 use crate::config::Config;
-use crate::door::Door;
 use crate::event::Event;
+use crate::open_target::OpenTarget;
 use crate::requests::RequestKind;
 use crate::sample;
 use crate::state::Tone;
@@ -19,7 +19,7 @@ fn a_long_sentence_is_read_whole_and_kept() {
         let mut story = Story::begin(everything(), width, height);
         let text = format!("/home/user/.config/nra/config.toml: {fault}");
         story.state.jobs.note("settings".to_owned(), Ending::Degraded, text.clone(), Duration::ZERO);
-        story.state.say(Tone::Warning, text.clone());
+        story.state.notify(Tone::Warning, text.clone());
         let words = |screen: &str| {
             let screen = screen.replace(['│', '!'], " ");
             let screen = screen.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -127,7 +127,7 @@ fn room_is_told_before_an_extraction() {
     let mut story = Story::begin(everything(), 80, 24);
     story.then("G k k e");
     story.sees("Extract model.bin").sees("to the directory");
-    let answer = |id, free| Event::Response(id, Box::new(Event::Room(free)));
+    let answer = |id, free| Event::Response(id, Box::new(Event::FreeSpace(free)));
     let before = story.state.requests.newest(RequestKind::FreeSpace);
     story.event(answer(before, 5 << 30));
     story.sees("needs 2.9 KiB; 5.0 GiB are free there").misses("room enough");
@@ -192,7 +192,7 @@ fn marks_that_go_with_what_was_shown_are_told() {
     story.state.archive.info.commit = Some(2);
     story.then("space space");
     let facts = story.state.archive.clone();
-    story.opens(Door::Commit(Some(2)), facts);
+    story.opens(OpenTarget::Commit(Some(2)), facts);
     story.sees("commit 2; 2 marks are gone: they were of what was shown");
 }
 

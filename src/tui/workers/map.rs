@@ -2,7 +2,7 @@
 
 use crate::rows::{self, Scope};
 use crate::state::sizes::{Tile, Tiles};
-use crate::work::errors::told;
+use crate::workers::errors::told;
 use nra_format::archive::Archive;
 use nra_format::entry::Kind;
 use nra_format::error::Result;

@@ -8,13 +8,13 @@ use crate::effect::MarksRequest;
 use crate::event::Event;
 use crate::rows::{self, STRIDE, Scope};
 use crate::state::marks::{Among, tidy};
-use crate::work::errors::told;
+use crate::workers::errors::told;
 use nra_format::archive::Archive;
 use nra_format::entry::{Entry, Kind};
 use nra_format::error::{Error, Result};
 use nra_format::path::EntryPath;
 
-/// Answers a request; `None` when nobody waits any more.
+/// Responder a request; `None` when nobody waits any more.
 pub fn answer(archive: &dyn Archive, request: MarksRequest, go_on: &dyn Fn() -> bool) -> Option<Event> {
     let (ranges, change) = match request {
         MarksRequest::Numbers(numbers, change) => (whole_of(archive, &numbers, go_on), change),

@@ -13,8 +13,8 @@ use crate::event::Event;
 use crate::requests::{RequestId, SharedRequests};
 use crate::state::arrange::ArrangeRequest;
 use crate::state::line::Facts;
-use crate::state::listing::{NoRows, RowsAnswer, RowsRequest};
-use crate::state::pane::{Found, PreviewAnswer, PreviewRequest, StopsRequest};
+use crate::state::listing::{RowsError, RowsRequest, RowsResponse};
+use crate::state::pane::{Found, OccurrencesRequest, PreviewRequest, PreviewResponse};
 use nra_format::archive::Archive;
 use nra_format::entry::Entry;
 use nra_format::path::EntryPath;
@@ -29,13 +29,13 @@ pub const PROGRESS: Duration = Duration::from_millis(100);
 pub type RequestSender<T> = Sender<(RequestId, T)>;
 
 /// What all threads work with.
-pub struct Desk {
+pub struct WorkerContext {
     pub archive: Arc<dyn Archive>,
     pub events: Sender<Event>,
     pub awaited: Arc<SharedRequests>,
 }
 
-impl Drop for Desk {
+impl Drop for WorkerContext {
     fn drop(&mut self) {
         self.awaited.cancel_all();
     }
@@ -43,7 +43,7 @@ impl Drop for Desk {
 
 /// Which requests are answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Answered {
+pub enum ServePolicy {
     /// The newest, as long as there is none behind it.
     Newest,
     /// All that are awaited, one after the other.
@@ -51,29 +51,29 @@ pub enum Answered {
 }
 
 /// The way back from a thread to the screen.
-pub struct Answers<'a, T> {
+pub struct Responder<'a, T> {
     events: &'a Sender<Event>,
     requests: &'a Receiver<(RequestId, T)>,
-    answered: Answered,
+    answered: ServePolicy,
     awaited: &'a SharedRequests,
     id: RequestId,
 }
 
-impl<T> Answers<'_, T> {
+impl<T> Responder<'_, T> {
     /// Sends an event.
-    fn tell(&self, event: Event) {
+    fn send(&self, event: Event) {
         // Nobody listens any more when the browser ends.
         drop(self.events.send(event));
     }
 
     /// Sends an answer with the number of the request.
-    pub fn answer(&self, event: Event) {
-        self.tell(Event::Response(self.id, Box::new(event)));
+    pub fn respond(&self, event: Event) {
+        self.send(Event::Response(self.id, Box::new(event)));
     }
 
     /// Says whether the answer is still awaited.
     pub fn is_awaited(&self) -> bool {
-        self.awaited.awaits(self.id) && (self.answered == Answered::All || self.is_newest())
+        self.awaited.awaits(self.id) && (self.answered == ServePolicy::All || self.is_newest())
     }
 
     /// Says whether there is no request behind it.
@@ -83,67 +83,67 @@ impl<T> Answers<'_, T> {
 }
 
 /// Returns what work comes to. A panic is a fault of this program: what waits for the answer gets `failed` instead, and goes on.
-pub fn answered<T>(failed: T, work: impl FnOnce() -> T) -> T {
+pub fn catch_fault<T>(failed: T, work: impl FnOnce() -> T) -> T {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or(failed)
 }
 
 /// What a thread is asked for.
-pub trait Served: Send + 'static {
+pub trait WorkerRequest: Send + 'static {
     /// Returns the answer when there is none to be had, without the number of the request.
-    fn failed(&self) -> Event;
+    fn fault_response(&self) -> Event;
 }
 
-impl Served for RowsRequest {
-    fn failed(&self) -> Event {
-        let page = Err(NoRows::Failed(FAULT.to_owned()));
-        Event::Rows(RowsAnswer { want: self.want.clone(), page })
+impl WorkerRequest for RowsRequest {
+    fn fault_response(&self) -> Event {
+        let page = Err(RowsError::Failed(FAULT.to_owned()));
+        Event::Rows(RowsResponse { want: self.want.clone(), page })
     }
 }
 
 /// Details of rows.
-impl Served for Vec<(u64, Entry)> {
-    fn failed(&self) -> Event {
+impl WorkerRequest for Vec<(u64, Entry)> {
+    fn fault_response(&self) -> Event {
         let mut unknown: Vec<(u64, Facts)> = self.iter().map(|(number, _)| (*number, Facts::default())).collect();
         unknown.sort_by_key(|(number, _)| *number);
         Event::Details(unknown)
     }
 }
 
-impl Served for PreviewRequest {
-    fn failed(&self) -> Event {
+impl WorkerRequest for PreviewRequest {
+    fn fault_response(&self) -> Event {
         let preview = Err(FAULT.to_owned());
-        Event::Preview(PreviewAnswer { preview, found: Found::Unsought, sealed: None, damage: None })
+        Event::Preview(PreviewResponse { preview, found: Found::Unsought, sealed: None, damage: None })
     }
 }
 
-impl Served for StopsRequest {
+impl WorkerRequest for OccurrencesRequest {
     // Nothing waits for the places.
-    fn failed(&self) -> Event {
-        Event::Trouble(FAULT.to_owned())
+    fn fault_response(&self) -> Event {
+        Event::Error(FAULT.to_owned())
     }
 }
 
-impl Served for ArrangeRequest {
-    fn failed(&self) -> Event {
+impl WorkerRequest for ArrangeRequest {
+    fn fault_response(&self) -> Event {
         Event::Arranged(Err(FAULT.to_owned()))
     }
 }
 
 /// The map of sizes of a directory.
-impl Served for Option<EntryPath> {
-    fn failed(&self) -> Event {
+impl WorkerRequest for Option<EntryPath> {
+    fn fault_response(&self) -> Event {
         Event::Mapped(Err(FAULT.to_owned()))
     }
 }
 
-impl Served for JumpRequest {
-    fn failed(&self) -> Event {
+impl WorkerRequest for JumpRequest {
+    fn fault_response(&self) -> Event {
         Event::Jumped(Err(FAULT.to_owned()))
     }
 }
 
-impl Served for MarksRequest {
-    fn failed(&self) -> Event {
+impl WorkerRequest for MarksRequest {
+    fn fault_response(&self) -> Event {
         match self {
             Self::Numbers(_, change) | Self::Glob(.., change) => Event::Marked(Err(FAULT.to_owned()), *change),
             Self::Totals(_) => Event::MarkTotals(None),
@@ -152,53 +152,53 @@ impl Served for MarksRequest {
 }
 
 /// Everything that is known of an entry.
-impl Served for Entry {
-    fn failed(&self) -> Event {
+impl WorkerRequest for Entry {
+    fn fault_response(&self) -> Event {
         Event::Inspected(Err(FAULT.to_owned()))
     }
 }
 
 /// What compacting an archive would save.
-impl Served for PathBuf {
-    fn failed(&self) -> Event {
-        Event::Weighed(Err(FAULT.to_owned()))
+impl WorkerRequest for PathBuf {
+    fn fault_response(&self) -> Event {
+        Event::CompactEstimate(Err(FAULT.to_owned()))
     }
 }
 
-impl Desk {
+impl WorkerContext {
     /// Starts a thread that answers requests.
-    pub fn serve<T: Served>(
+    pub fn serve<T: WorkerRequest>(
         &self,
-        which: Answered,
-        mut work: impl FnMut(&dyn Archive, T, &Answers<'_, T>) + Send + 'static,
+        which: ServePolicy,
+        mut work: impl FnMut(&dyn Archive, T, &Responder<'_, T>) + Send + 'static,
     ) -> RequestSender<T> {
         let (sender, requests): (RequestSender<T>, _) = unbounded();
         let (archive, events, awaited) = (Arc::clone(&self.archive), self.events.clone(), Arc::clone(&self.awaited));
         thread::spawn(move || {
             while let Ok((id, request)) = requests.recv() {
-                let answers = Answers { events: &events, requests: &requests, answered: which, awaited: &awaited, id };
+                let answers = Responder { events: &events, requests: &requests, answered: which, awaited: &awaited, id };
                 if !answers.is_awaited() {
                     continue;
                 }
-                let failed = request.failed();
+                let failed = request.fault_response();
                 let work = || {
                     work(&*archive, request, &answers);
                     None
                 };
                 // Those that bring a number of their own do so within the other one, too.
-                if let Some(failed) = answered(Some(failed), work) {
-                    answers.answer(failed);
+                if let Some(failed) = catch_fault(Some(failed), work) {
+                    answers.respond(failed);
                 }
             }
         });
         sender
     }
 
-    /// Answers one request on a thread of its own.
+    /// Responder one request on a thread of its own.
     pub fn once(&self, id: RequestId, failed: Event, work: impl FnOnce(&dyn Archive) -> Option<Event> + Send + 'static) {
         let (archive, events) = (Arc::clone(&self.archive), self.events.clone());
         thread::spawn(move || {
-            let event = answered(Some(failed), || work(&*archive));
+            let event = catch_fault(Some(failed), || work(&*archive));
             event.map(|event| drop(events.send(Event::Response(id, Box::new(event)))))
         });
     }
@@ -211,68 +211,68 @@ mod tests {
 
     const LONG: Duration = Duration::from_secs(60);
 
-    impl Served for () {
-        fn failed(&self) -> Event {
+    impl WorkerRequest for () {
+        fn fault_response(&self) -> Event {
             Event::Tick
         }
     }
 
     /// A thread that works until nobody waits any more, and then says so.
-    fn patient(desk: &Desk, answered: Answered) -> RequestSender<()> {
-        desk.serve(answered, |_, (), line| {
-            line.tell(Event::Tick);
-            while line.is_awaited() {
+    fn patient(context: &WorkerContext, answered: ServePolicy) -> RequestSender<()> {
+        context.serve(answered, |_, (), responder| {
+            responder.send(Event::Tick);
+            while responder.is_awaited() {
                 thread::yield_now();
             }
-            line.answer(Event::Tick);
+            responder.respond(Event::Tick);
         })
     }
 
-    fn desk() -> (Desk, Receiver<Event>) {
+    fn context() -> (WorkerContext, Receiver<Event>) {
         let (events, told) = unbounded();
-        (Desk { archive: crate::sample::archive(&["a"]), events, awaited: Arc::default() }, told)
+        (WorkerContext { archive: crate::sample::archive(&["a"]), events, awaited: Arc::default() }, told)
     }
 
     #[test]
     fn work_ends_with_whoever_asked() {
-        let (desk, told) = desk();
-        let requests = patient(&desk, Answered::Newest);
+        let (context, told) = context();
+        let requests = patient(&context, ServePolicy::Newest);
         let id = Requests::default().newest(RequestKind::Inspect);
         requests.send((id, ())).unwrap();
         assert_eq!(told.recv(), Ok(Event::Tick));
         assert!(told.try_recv().is_err());
-        drop(desk);
+        drop(context);
         assert_eq!(told.recv_timeout(LONG), Ok(Event::Response(id, Box::new(Event::Tick))));
     }
 
     #[test]
     fn work_ends_when_its_answer_is_not_awaited_any_more() {
-        for answered in [Answered::Newest, Answered::All] {
-            let (desk, from) = desk();
-            let sender = patient(&desk, answered);
+        for answered in [ServePolicy::Newest, ServePolicy::All] {
+            let (context, from) = context();
+            let sender = patient(&context, answered);
             let mut requests = Requests::default();
             let (before, id) = (requests.newest(RequestKind::Marks), requests.make(RequestKind::Inspect));
-            desk.awaited.publish(&requests);
+            context.awaited.publish(&requests);
             sender.send((id, ())).unwrap();
             assert_eq!(from.recv(), Ok(Event::Tick));
             // Another one of the same kind waits for its turn, or takes it.
             sender.send((before, ())).unwrap();
             let first = from.recv_timeout(Duration::from_millis(50));
-            assert_eq!(first.is_ok(), answered == Answered::Newest);
+            assert_eq!(first.is_ok(), answered == ServePolicy::Newest);
             requests.cancel(RequestKind::Inspect);
-            desk.awaited.publish(&requests);
+            context.awaited.publish(&requests);
             let both = [first.or_else(|_| from.recv_timeout(LONG)), from.recv_timeout(LONG)];
             assert_eq!(both, [Ok(Event::Response(id, Box::new(Event::Tick))), Ok(Event::Tick)]);
             // What nobody awaits is not begun: the thread is done with it when it begins what comes behind.
             sender.send((id, ())).unwrap();
             let next = requests.make(RequestKind::Completions);
             requests.cancel(RequestKind::Marks);
-            desk.awaited.publish(&requests);
+            context.awaited.publish(&requests);
             sender.send((next, ())).unwrap();
             assert_eq!(from.recv_timeout(LONG), Ok(Event::Response(before, Box::new(Event::Tick))));
             assert_eq!(from.recv_timeout(LONG), Ok(Event::Tick));
             requests.cancel(RequestKind::Completions);
-            desk.awaited.publish(&requests);
+            context.awaited.publish(&requests);
             assert_eq!(from.recv_timeout(LONG), Ok(Event::Response(next, Box::new(Event::Tick))));
         }
     }

@@ -6,7 +6,7 @@ use crate::effect::Effect;
 use crate::glyphs;
 use crate::key::Key;
 use crate::state::dialog::{About, Choice, Menu};
-use crate::state::{Dialog, State, Tone, Trail};
+use crate::state::{Dialog, SearchResults, State, Tone};
 use crate::update::browse;
 use nra_format::path::EntryPath;
 
@@ -28,24 +28,24 @@ pub fn name(state: &mut State, path: EntryPath, key: Key) {
         (KeyCode::Enter, _) => free(),
         (KeyCode::Delete | KeyCode::Backspace, _) => {
             state.places.bookmarks.retain(|_, kept| *kept != path);
-            return state.say(Tone::Calm, "the bookmark is taken away");
+            return state.notify(Tone::Info, "the bookmark is taken away");
         }
         (_, Some(letter)) if LETTERS.contains(&letter) => Some(letter),
-        _ => return state.say(Tone::Warning, "letters from a to z name bookmarks"),
+        _ => return state.notify(Tone::Warning, "letters from a to z name bookmarks"),
     };
     match letter {
         Some(letter) => {
             state.places.bookmarks.insert(letter, path);
-            state.say(Tone::Calm, format!("bookmark {letter} is set: '{letter} goes there"));
+            state.notify(Tone::Info, format!("bookmark {letter} is set: '{letter} goes there"));
         }
-        None => state.say(Tone::Warning, "there is no letter left for another bookmark"),
+        None => state.notify(Tone::Warning, "there is no letter left for another bookmark"),
     }
 }
 
 /// Asks which bookmark to go to.
 pub fn choose(state: &mut State) {
     if state.places.bookmarks.is_empty() {
-        return state.say(Tone::Warning, "no bookmark is set: m sets one");
+        return state.notify(Tone::Warning, "no bookmark is set: m sets one");
     }
     let item = |(letter, path): (&char, &EntryPath)| (*letter, glyphs::shown(path.as_bytes()), Choice::Go(path.clone()));
     let items = state.places.bookmarks.iter().map(item).collect();
@@ -60,7 +60,7 @@ pub fn choose(state: &mut State) {
 
 /// Goes to the next path that was found last, or the one before.
 pub fn step(state: &mut State, step: isize, effects: &mut Vec<Effect>) {
-    let Trail { paths, at, matches } = &mut state.places.results;
+    let SearchResults { paths, at, matches } = &mut state.places.results;
     let kept = paths.len();
     let more = *matches > kept as u64;
     match at.checked_add_signed(step).filter(|next| *next < kept) {
@@ -69,13 +69,13 @@ pub fn step(state: &mut State, step: isize, effects: &mut Vec<Effect>) {
             let of = if more { format!("the best {kept} of {}", nra_text::count(*matches)) } else { kept.to_string() };
             let (path, text) = (paths[next].clone(), format!("{} of {of} that were found", next + 1));
             browse::reach(state, path, effects);
-            state.say(Tone::Calm, text);
+            state.notify(Tone::Info, text);
         }
-        None if paths.is_empty() => state.say(Tone::Warning, "nothing has been sought yet: / seeks"),
+        None if paths.is_empty() => state.notify(Tone::Warning, "nothing has been sought yet: / seeks"),
         None if more => {
             let text = format!("these are the best {kept} of {}: more letters narrow the search", nra_text::count(*matches));
-            state.say(Tone::Warning, text);
+            state.notify(Tone::Warning, text);
         }
-        None => state.say(Tone::Warning, "nothing more was found"),
+        None => state.notify(Tone::Warning, "nothing more was found"),
     }
 }

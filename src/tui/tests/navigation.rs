@@ -7,7 +7,7 @@ use crate::effect::Effect;
 use crate::event::Event;
 use crate::sample;
 use crate::state::Facts;
-use crate::state::jobs::News;
+use crate::state::jobs::JobEvent;
 
 #[test]
 fn directories_are_entered_and_left() {
@@ -42,7 +42,7 @@ fn what_a_job_said_is_scrolled() {
     let mut story = Story::begin(everything(), 80, 24);
     let id = story.state.jobs.add("verify".to_owned(), story.now);
     for number in 0..100 {
-        story.event(Event::Job(id, News::Warning(format!("remark {number:02}"))));
+        story.event(Event::Job(id, JobEvent::Warning(format!("remark {number:02}"))));
     }
     story.then("J").sees("remark 00").misses("remark 20");
     story.then("pagedown pagedown pagedown").sees("remark 30").misses("remark 20");

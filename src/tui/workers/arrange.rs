@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use crate::rows::{self, Scope};
 use crate::state::arrange::{ArrangeRequest, Arrangement, Found, Sort};
-use crate::work::duplicates::{self, Duplicates};
-use crate::work::errors::told;
-use crate::work::room_for;
+use crate::workers::duplicates::{self, Duplicates};
+use crate::workers::errors::told;
+use crate::workers::room_for;
 use nra_convert::query::{ArchiveFacts, NameFilter, Query};
 use nra_format::archive::Archive;
 use nra_format::entry::{Entry, Kind, Timestamp};

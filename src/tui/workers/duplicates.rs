@@ -6,7 +6,7 @@ use std::hash::RandomState;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::work::room_for;
+use crate::workers::room_for;
 use nra_format::archive::Archive;
 use nra_format::container::Container;
 use nra_format::digest::Digest;

@@ -9,14 +9,14 @@ use signal_hook::iterator::Handle;
 use crate::event::Event;
 use crate::session::Session;
 use crate::state::Quit;
-use crate::state::jobs::{Job, JobId, News};
+use crate::state::jobs::{Job, JobEvent, JobId};
 
 /// Work that says nothing for so long gives a sign of life.
 const SIGN: Duration = Duration::from_secs(30);
 
 /// Something to tell.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Told {
+pub enum JobReport {
     /// So many jobs go on.
     GoingOn(usize),
     /// A job is still under way.
@@ -26,30 +26,30 @@ pub enum Told {
 }
 
 /// A run without its screen.
-pub struct Left {
+pub struct BackgroundRun {
     session: Session,
     signals: Handle,
     /// Jobs whose end is still to be told.
     awaited: Vec<JobId>,
-    queue: VecDeque<Told>,
+    queue: VecDeque<JobReport>,
     /// Time between two signs of life.
     sign: Duration,
 }
 
-impl Left {
+impl BackgroundRun {
     pub(super) fn new(session: Session, signals: Handle) -> Self {
         // Nothing is shown any more.
-        session.work.rest();
+        session.workers.rest();
         let (mut queue, mut awaited) = (VecDeque::new(), Vec::new());
         let running = session.state.jobs.running().count();
         if running > 0 && session.detached {
             awaited.extend(session.state.jobs.running().map(|job| job.id));
-            queue.push_back(Told::GoingOn(running));
+            queue.push_back(JobReport::GoingOn(running));
         }
         // Whoever waited for an end has not seen what was said about it.
         if let Some(Quit { since, .. }) = session.state.quit {
             let ended = session.state.jobs.list.iter().filter(|job| job.ending.is_some() && job.updated >= since);
-            queue.extend(ended.cloned().map(Told::Ended));
+            queue.extend(ended.cloned().map(JobReport::Ended));
         }
         Self { session, signals, awaited, queue, sign: SIGN }
     }
@@ -65,7 +65,7 @@ impl Left {
     }
 
     /// Waits for what there is to tell next; `None` when all work has come to its end. A signal stops it.
-    pub fn tell(&mut self) -> Option<Told> {
+    pub fn tell(&mut self) -> Option<JobReport> {
         loop {
             if let Some(told) = self.queue.pop_front() {
                 return Some(told);
@@ -77,31 +77,31 @@ impl Left {
                 Ok(Event::Job(id, news)) => self.take(id, news),
                 Ok(Event::Terminate(signal)) => {
                     self.session.ended_by = Some(signal);
-                    self.awaited.iter().for_each(|id| self.session.work.stop(*id));
+                    self.awaited.iter().for_each(|id| self.session.workers.stop(*id));
                 }
                 // What the screen asked for.
                 Ok(_) => {}
                 Err(RecvTimeoutError::Timeout) => {
-                    self.queue.extend(self.session.state.jobs.running().cloned().map(Told::Running))
+                    self.queue.extend(self.session.state.jobs.running().cloned().map(JobReport::Running))
                 }
                 Err(RecvTimeoutError::Disconnected) => return None,
             }
         }
     }
 
-    fn take(&mut self, id: JobId, news: News) {
-        let ended = matches!(news, News::End(..));
+    fn take(&mut self, id: JobId, news: JobEvent) {
+        let ended = matches!(news, JobEvent::End(..));
         let now = self.session.now();
         if let Some(job) = self.session.state.jobs.take(id, news, now)
             && ended
         {
             self.awaited.retain(|other| *other != id);
-            self.queue.push_back(Told::Ended(job.clone()));
+            self.queue.push_back(JobReport::Ended(job.clone()));
         }
     }
 }
 
-impl Drop for Left {
+impl Drop for BackgroundRun {
     fn drop(&mut self) {
         self.signals.close();
     }
@@ -120,7 +120,7 @@ mod tests {
     use crate::state::{Facts, State};
     use crate::task::Task;
     use crate::theme::{Depth, Ground, Theme};
-    use crate::work::Work;
+    use crate::workers::Workers;
 
     /// Returns a run in which a job is under way.
     fn session() -> Session {
@@ -129,13 +129,13 @@ mod tests {
         let theme = Theme::new(Ground::Dark, Depth::Mono);
         let mut state = State::new(Facts::default(), theme, Keymap::default(), 80, 24);
         let id = state.jobs.add("verify a".to_owned(), Duration::ZERO);
-        let mut work = Work::start(&archive, &sender);
+        let mut work = Workers::start(&archive, &sender);
         work.perform(Effect::Start(id, Task::Verify { ranges: None }));
         Session::new(state, work, events)
     }
 
-    fn left(session: Session) -> Left {
-        Left::new(session, Signals::new(std::iter::empty::<i32>()).unwrap().handle())
+    fn left(session: Session) -> BackgroundRun {
+        BackgroundRun::new(session, Signals::new(std::iter::empty::<i32>()).unwrap().handle())
     }
 
     #[test]
@@ -144,8 +144,8 @@ mod tests {
         session.detached = true;
         session.state.quit = Some(Quit { since: Duration::ZERO, drops: false });
         let mut left = left(session);
-        assert_eq!(left.tell(), Some(Told::GoingOn(1)));
-        let Some(Told::Ended(job)) = left.tell() else { panic!("no end") };
+        assert_eq!(left.tell(), Some(JobReport::GoingOn(1)));
+        let Some(JobReport::Ended(job)) = left.tell() else { panic!("no end") };
         assert!(matches!(job.ending, Some((Ending::Done, _))), "{job:?}");
         assert_eq!((left.tell(), left.ended_by()), (None, None));
     }
@@ -159,15 +159,15 @@ mod tests {
         session.detached = true;
         let mut left = left(session);
         left.sign = Duration::from_millis(20);
-        assert_eq!(left.tell(), Some(Told::GoingOn(1)));
+        assert_eq!(left.tell(), Some(JobReport::GoingOn(1)));
         for _ in 0..2 {
-            assert!(matches!(left.tell(), Some(Told::Running(job)) if job.id == id));
+            assert!(matches!(left.tell(), Some(JobReport::Running(job)) if job.id == id));
         }
         // What is stopped is waited for: it cleans up.
         sender.send(Event::Terminate(15)).unwrap();
-        assert!(matches!(left.tell(), Some(Told::Running(_))) && left.ended_by() == Some(15));
-        sender.send(Event::Job(id, News::End(Ending::Cancelled, "stopped".to_owned()))).unwrap();
-        assert!(matches!(left.tell(), Some(Told::Ended(job)) if matches!(job.ending, Some((Ending::Cancelled, _)))));
+        assert!(matches!(left.tell(), Some(JobReport::Running(_))) && left.ended_by() == Some(15));
+        sender.send(Event::Job(id, JobEvent::End(Ending::Cancelled, "stopped".to_owned()))).unwrap();
+        assert!(matches!(left.tell(), Some(JobReport::Ended(job)) if matches!(job.ending, Some((Ending::Cancelled, _)))));
         assert_eq!(left.tell(), None);
     }
 
@@ -178,11 +178,11 @@ mod tests {
         let early = session.state.jobs.add("early".to_owned(), Duration::ZERO);
         let late = session.state.jobs.add("late".to_owned(), Duration::ZERO);
         for (id, at) in [(early, 1), (late, 3)] {
-            session.state.jobs.take(id, News::End(Ending::Done, String::new()), Duration::from_secs(at));
+            session.state.jobs.take(id, JobEvent::End(Ending::Done, String::new()), Duration::from_secs(at));
         }
         session.state.quit = Some(Quit { since: Duration::from_secs(2), drops: false });
         let mut left = left(session);
-        assert!(matches!(left.tell(), Some(Told::Ended(job)) if job.title == "late"));
+        assert!(matches!(left.tell(), Some(JobReport::Ended(job)) if job.title == "late"));
         assert_eq!(left.tell(), None);
     }
 }

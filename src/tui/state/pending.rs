@@ -14,7 +14,7 @@ pub type Refusal = String;
 
 /// One planned change.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Stage {
+pub enum PendingChange {
     /// Entries of these numbers are removed, disjoint ranges in order; what they are, for people.
     Remove(Arc<Vec<Range<u64>>>, String),
     /// An entry gets another path.
@@ -25,9 +25,9 @@ pub enum Stage {
     MakeDirectory(EntryPath),
 }
 
-impl Stage {
+impl PendingChange {
     /// Says what will be done.
-    pub fn told(&self) -> String {
+    pub fn describe(&self) -> String {
         match self {
             Self::Remove(ranges, what) => {
                 format!("remove {what}: {}", nra_text::counted(count(ranges), "entry", "entries"))
@@ -43,7 +43,7 @@ impl Stage {
     }
 
     /// Returns the path that it brings into the archive, and whether it is known to be a directory.
-    pub fn brings(&self) -> Option<(EntryPath, bool)> {
+    pub fn new_path(&self) -> Option<(EntryPath, bool)> {
         match self {
             Self::Remove(..) => None,
             Self::Rename(_, to) => Some((to.clone(), false)),
@@ -66,9 +66,9 @@ pub struct Renames(BTreeMap<EntryPath, EntryPath>);
 
 impl Renames {
     /// Returns those among changes.
-    pub fn of(stages: &[Stage]) -> Self {
-        let renames = stages.iter().filter_map(|stage| match stage {
-            Stage::Rename(from, to) => Some((from.clone(), to.clone())),
+    pub fn of(changes: &[PendingChange]) -> Self {
+        let renames = changes.iter().filter_map(|change| match change {
+            PendingChange::Rename(from, to) => Some((from.clone(), to.clone())),
             _ => None,
         });
         Self(renames.collect())
@@ -111,52 +111,52 @@ pub fn joined(path: &[u8], behind: &[u8]) -> Result<EntryPath, Refusal> {
 
 /// Planned changes in their order. A copy shares their numbers, of which there may be many.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Staged {
-    list: Vec<Stage>,
+pub struct PendingChanges {
+    list: Vec<PendingChange>,
     /// All numbers that are removed: disjoint ranges in order, and how many they are.
     removed: Arc<Vec<Range<u64>>>,
     removed_count: u64,
 }
 
-impl Staged {
+impl PendingChanges {
     /// Says whether nothing is planned.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
     /// Returns the changes.
-    pub fn list(&self) -> &[Stage] {
+    pub fn list(&self) -> &[PendingChange] {
         &self.list
     }
 
     /// Plans one more. An entry has one new path at a time.
-    pub fn push(&mut self, stage: Stage) {
-        if let Stage::Rename(from, _) = &stage {
-            self.keep_path(from);
+    pub fn push(&mut self, change: PendingChange) {
+        if let PendingChange::Rename(from, _) = &change {
+            self.remove_rename(from);
         }
-        if let Stage::Remove(ranges, _) = &stage {
+        if let PendingChange::Remove(ranges, _) = &change {
             self.removed = if self.removed.is_empty() { Arc::clone(ranges) } else { Arc::new(union(&self.removed, ranges)) };
             self.removed_count = count(&self.removed);
         }
-        self.list.push(stage);
+        self.list.push(change);
     }
 
     /// Takes one back and returns it.
-    pub fn take_back(&mut self, index: usize) -> Option<Stage> {
+    pub fn remove(&mut self, index: usize) -> Option<PendingChange> {
         let mut list = std::mem::take(self).list;
-        let stage = (index < list.len()).then(|| list.remove(index));
-        list.into_iter().for_each(|stage| self.push(stage));
-        stage
+        let change = (index < list.len()).then(|| list.remove(index));
+        list.into_iter().for_each(|change| self.push(change));
+        change
     }
 
     /// Plans no other path for an entry any more.
-    pub fn keep_path(&mut self, path: &EntryPath) {
-        self.list.retain(|stage| !matches!(stage, Stage::Rename(from, _) if from == path));
+    pub fn remove_rename(&mut self, path: &EntryPath) {
+        self.list.retain(|change| !matches!(change, PendingChange::Rename(from, _) if from == path));
     }
 
     /// Returns what goes by names, not by numbers: it means the same in a later commit.
     pub fn by_name(&self) -> Self {
-        let list = self.list.iter().filter(|stage| !matches!(stage, Stage::Remove(..)));
+        let list = self.list.iter().filter(|change| !matches!(change, PendingChange::Remove(..)));
         Self { list: list.cloned().collect(), ..Self::default() }
     }
 
@@ -168,20 +168,20 @@ impl Staged {
 
     /// Returns the new path of an entry that is to be renamed.
     pub fn renamed(&self, path: &EntryPath) -> Option<&EntryPath> {
-        self.list.iter().rev().find_map(|stage| match stage {
-            Stage::Rename(from, to) if from == path => Some(to),
+        self.list.iter().rev().find_map(|change| match change {
+            PendingChange::Rename(from, to) if from == path => Some(to),
             _ => None,
         })
     }
 
     /// Says what is planned.
-    pub fn told(&self) -> String {
-        let count = |of: fn(&Stage) -> bool| self.list.iter().filter(|stage| of(stage)).count() as u64;
+    pub fn summary(&self) -> String {
+        let count = |of: fn(&PendingChange) -> bool| self.list.iter().filter(|change| of(change)).count() as u64;
         let parts = [
-            (count(|stage| matches!(stage, Stage::Add(..))), "to add"),
-            (count(|stage| matches!(stage, Stage::MakeDirectory(_))), "to make"),
+            (count(|change| matches!(change, PendingChange::Add(..))), "to add"),
+            (count(|change| matches!(change, PendingChange::MakeDirectory(_))), "to make"),
             (self.removed_count, "to remove"),
-            (count(|stage| matches!(stage, Stage::Rename(..))), "to rename"),
+            (count(|change| matches!(change, PendingChange::Rename(..))), "to rename"),
         ];
         let told: Vec<String> = parts
             .iter()
@@ -223,34 +223,34 @@ mod tests {
     #[test]
     fn what_is_planned_can_be_taken_back() {
         let path = |text: &str| EntryPath::try_from(text).unwrap();
-        let remove = |range: Range<u64>| Stage::Remove(Arc::new(vec![range]), "x".to_owned());
-        let mut staged = Staged::default();
-        staged.push(remove(3..7));
-        staged.push(remove(5..9));
-        staged.push(Stage::Rename(path("a"), path("b")));
-        staged.push(Stage::Add(PathBuf::from("x"), None, false));
-        assert_eq!(staged.told(), "1 to add, 6 to remove, 1 to rename");
-        let brought: Vec<_> = staged.list().iter().filter_map(Stage::brings).map(|(path, _)| path).collect();
+        let remove = |range: Range<u64>| PendingChange::Remove(Arc::new(vec![range]), "x".to_owned());
+        let mut pending = PendingChanges::default();
+        pending.push(remove(3..7));
+        pending.push(remove(5..9));
+        pending.push(PendingChange::Rename(path("a"), path("b")));
+        pending.push(PendingChange::Add(PathBuf::from("x"), None, false));
+        assert_eq!(pending.summary(), "1 to add, 6 to remove, 1 to rename");
+        let brought: Vec<_> = pending.list().iter().filter_map(PendingChange::new_path).map(|(path, _)| path).collect();
         assert_eq!(brought, [path("b"), path("x")]);
-        assert_eq!(staged.take_back(3).unwrap().told(), "add x");
-        assert_eq!(staged.told(), "6 to remove, 1 to rename");
-        assert!(staged.removes(8) && !staged.removes(9));
-        assert_eq!(staged.renamed(&path("a")), Some(&path("b")));
+        assert_eq!(pending.remove(3).unwrap().describe(), "add x");
+        assert_eq!(pending.summary(), "6 to remove, 1 to rename");
+        assert!(pending.removes(8) && !pending.removes(9));
+        assert_eq!(pending.renamed(&path("a")), Some(&path("b")));
         // One from the middle.
-        assert_eq!(staged.take_back(1).unwrap().told(), "remove x: 4 entries");
-        assert_eq!(staged.take_back(2), None);
-        assert_eq!(staged.take_back(1).unwrap().told(), "rename a to b");
-        assert!(staged.removes(6) && !staged.removes(8));
-        assert!(staged.take_back(0).is_some() && staged.take_back(0).is_none());
-        assert!(staged.is_empty());
+        assert_eq!(pending.remove(1).unwrap().describe(), "remove x: 4 entries");
+        assert_eq!(pending.remove(2), None);
+        assert_eq!(pending.remove(1).unwrap().describe(), "rename a to b");
+        assert!(pending.removes(6) && !pending.removes(8));
+        assert!(pending.remove(0).is_some() && pending.remove(0).is_none());
+        assert!(pending.is_empty());
         // The last word on a name holds.
-        staged.push(Stage::Rename(path("a"), path("b")));
-        staged.push(remove(1..2));
-        staged.push(Stage::Rename(path("a"), path("c")));
-        assert_eq!((staged.renamed(&path("a")), staged.list().len()), (Some(&path("c")), 2));
-        assert_eq!(staged.by_name().told(), "1 to rename");
-        staged.keep_path(&path("a"));
-        assert_eq!(staged.told(), "1 to remove");
+        pending.push(PendingChange::Rename(path("a"), path("b")));
+        pending.push(remove(1..2));
+        pending.push(PendingChange::Rename(path("a"), path("c")));
+        assert_eq!((pending.renamed(&path("a")), pending.list().len()), (Some(&path("c")), 2));
+        assert_eq!(pending.by_name().summary(), "1 to rename");
+        pending.remove_rename(&path("a"));
+        assert_eq!(pending.summary(), "1 to remove");
     }
 
     #[test]

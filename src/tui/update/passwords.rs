@@ -1,9 +1,9 @@
 //! Content that needs a password, in archives whose names need none.
 
-use crate::door::Door;
 use crate::effect::Effect;
+use crate::open_target::OpenTarget;
 use crate::state::State;
-use crate::state::dialog::{Dialog, Prompt, Purpose};
+use crate::state::dialog::{Dialog, Prompt, PromptKind};
 use crate::update::input;
 
 /// Says whether the entry under the cursor is known to need a password, and then whether the one that was given is wrong.
@@ -28,7 +28,8 @@ pub fn ask(state: &mut State, wrong: bool) {
         ("its content is encrypted; password:", "the password is wrong")
     };
     state.status.message = None;
-    let prompt = Prompt::new(Purpose::Password(Box::new(Door::Content)), format!("Read {}", state.archive.name), note, "");
+    let prompt =
+        Prompt::new(PromptKind::Password(Box::new(OpenTarget::Unlocked)), format!("Read {}", state.archive.name), note, "");
     state.dialogs.push(Dialog::Prompt(Prompt { error: wrong.then(|| error.to_owned()), ..prompt }));
 }
 
@@ -44,9 +45,9 @@ pub fn ask_in_turn(state: &mut State, _: &mut Vec<Effect>) {
     }
 }
 
-/// Takes that no password was given for what is behind a door.
-pub fn decline(state: &mut State, door: &Door) {
-    state.passwords.declined |= *door == Door::Content;
+/// Takes that no password was given for what is behind a target.
+pub fn decline(state: &mut State, target: &OpenTarget) {
+    state.passwords.declined |= *target == OpenTarget::Unlocked;
     state.passwords.forget();
 }
 
@@ -54,7 +55,7 @@ pub fn decline(state: &mut State, door: &Door) {
 pub fn resume(state: &mut State, effects: &mut Vec<Effect>) {
     state.passwords.declined = false;
     for (title, task, marks) in std::mem::take(&mut state.passwords.tasks) {
-        let id = state.begin(title, task, effects);
+        let id = state.start_job(title, task, effects);
         state.jobs.took(id, marks);
     }
 }

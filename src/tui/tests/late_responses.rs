@@ -2,16 +2,16 @@
 
 use std::path::Path;
 
-use super::deeds::open;
+use super::jobs::open;
 use super::{Story, asks, everything};
-use crate::door::Door;
 use crate::effect::{Effect, Request};
 use crate::event::Event;
+use crate::open_target::OpenTarget;
 use crate::requests::RequestKind;
 use crate::rows::{Page, Want};
 use crate::state::dialog::Dialog;
-use crate::state::jobs::{Ending, News};
-use crate::state::listing::RowsAnswer;
+use crate::state::jobs::{Ending, JobEvent};
+use crate::state::listing::RowsResponse;
 use crate::state::{DAMAGED, Facts};
 use crate::task::Task;
 use nra_format::archive::Info;
@@ -37,7 +37,7 @@ fn what_is_written_with_a_remark_is_written() {
     story.event(Event::Paste(directory.display().to_string()));
     story.then("enter W enter");
     story.sees("commit 2 is written").sees("left out");
-    assert_eq!(story.outside, [asks(Request::Open(Door::Commit(None), None))]);
+    assert_eq!(story.outside, [asks(Request::Open(OpenTarget::Commit(None), None))]);
     assert!(story.state.changes.pending.is_empty());
     open(&mut story, &work.path().join("a.nra"));
     story.sees("new/").misses("to add");
@@ -60,7 +60,7 @@ fn nothing_is_planned_while_plans_are_written() {
     story.then("Z").sees("try again when that has ended (J lists it)");
     let id = story.state.jobs.list.last().unwrap().id;
     // What fails is planned again, and can be changed again.
-    story.event(Event::Job(id, News::End(Ending::Failed, "no".to_owned())));
+    story.event(Event::Job(id, JobEvent::End(Ending::Failed, "no".to_owned())));
     story.rest();
     assert_eq!(story.state.changes.pending.list().len(), 1);
     story.held_back = false;
@@ -106,7 +106,7 @@ fn marks_that_come_late_mark_nothing() {
         if another {
             story.event(Event::Opened(Box::new(story.state.archive.clone())));
         } else {
-            story.state.unmark();
+            story.state.clear_marks();
         }
         release(&mut story, false);
         assert!(story.state.marks.is_empty(), "{another}");
@@ -149,7 +149,7 @@ fn keys_wait_for_what_is_being_opened() {
     story.sees("not opened");
     story.then("j d");
     story.event(Event::Response(late, Box::new(Event::Opened(Box::new(story.state.archive.clone())))));
-    story.event(Event::Response(late, Box::new(Event::Locked(Door::Content, false))));
+    story.event(Event::Response(late, Box::new(Event::Locked(OpenTarget::Unlocked, false))));
     story.sees("b.txt: 1 entry will be removed");
     assert!(story.state.dialogs.is_empty() && story.state.changes.pending.list().len() == 1);
 }
@@ -172,8 +172,8 @@ fn a_job_asks_for_a_password_in_its_turn() {
     story.held_back = true;
     story.then("V f").types("half");
     let id = story.state.jobs.list[0].id;
-    story.event(Event::Job(id, News::Sealed(task(), false)));
-    story.event(Event::Job(id, News::End(Ending::Cancelled, String::new())));
+    story.event(Event::Job(id, JobEvent::NeedsPassword(task(), false)));
+    story.event(Event::Job(id, JobEvent::End(Ending::Cancelled, String::new())));
     story.types("x");
     story.misses("encrypted");
     story.then("esc");
@@ -183,7 +183,7 @@ fn a_job_asks_for_a_password_in_its_turn() {
     story.then("esc V");
     let id = story.state.jobs.list.last().unwrap().id;
     story.event(Event::Opened(Box::new(story.state.archive.clone())));
-    story.event(Event::Job(id, News::Sealed(task(), false)));
+    story.event(Event::Job(id, JobEvent::NeedsPassword(task(), false)));
     story.rest();
     assert!(story.state.passwords.tasks.is_empty());
     story.misses("encrypted");
@@ -200,7 +200,7 @@ fn what_has_been_written_is_shown_when_nothing_is_being_typed() {
     assert!(story.outside.is_empty(), "{:?}", story.outside);
     story.sees("› b");
     story.then("esc");
-    assert_eq!(story.outside, [asks(Request::Open(Door::Commit(None), None))]);
+    assert_eq!(story.outside, [asks(Request::Open(OpenTarget::Commit(None), None))]);
 }
 
 #[test]
@@ -223,7 +223,7 @@ fn leaving_asks_about_work_and_then_about_plans() {
         };
         assert_eq!(story.outside, expected, "{key}");
         story.outside.clear();
-        story.event(Event::Job(id, News::End(Ending::Done, "done".to_owned())));
+        story.event(Event::Job(id, JobEvent::End(Ending::Done, "done".to_owned())));
         assert_eq!(story.outside.contains(&Effect::Quit), key != "s", "{key}");
     }
 }
@@ -232,7 +232,7 @@ fn leaving_asks_about_work_and_then_about_plans() {
 fn waiting_for_the_end_can_be_taken_back() {
     let work = tempfile::tempdir().unwrap();
     let mut story = begin(&work.path().join("a.nra"), &[("a.txt", b"a"), ("b.txt", b"b")]);
-    let end = |id| Event::Job(id, News::End(Ending::Done, "done".to_owned()));
+    let end = |id| Event::Job(id, JobEvent::End(Ending::Done, "done".to_owned()));
     let id = story.state.jobs.add("verify a.nra".to_owned(), story.now);
     story.then("Q w").sees("to quit again takes that back");
     story.then("Q b");
@@ -259,7 +259,7 @@ fn waiting_for_the_end_can_be_taken_back() {
     let writing = story.state.jobs.list.last().unwrap().id;
     story.outside.clear();
     story.event(end(id));
-    story.event(Event::Job(writing, News::End(Ending::Failed, "no".to_owned())));
+    story.event(Event::Job(writing, JobEvent::End(Ending::Failed, "no".to_owned())));
     assert!(story.outside.is_empty(), "{:?}", story.outside);
     story.sees("Changes are not written");
     story.then("b u");
@@ -334,7 +334,7 @@ fn hits_are_counted_while_somebody_looks_for_them() {
     let preview = story.back.pop().unwrap();
     story.held_back = false;
     let Effect::Request(_, Request::Preview(_)) = preview else { panic!("{preview:?}") };
-    let events = crate::work::answers(&story.archive, preview).unwrap();
+    let events = crate::workers::answers(&story.archive, preview).unwrap();
     story.held_back = true;
     events.into_iter().for_each(|event| story.event(event));
     assert_eq!(told(&story).as_deref(), Some("? of 0+"));
@@ -359,7 +359,7 @@ fn a_prompt_is_about_what_it_was_opened_for() {
         story.then("enter s n g");
     }
     story.sees("a.txt");
-    assert_eq!(story.state.changes.pending.list()[0].told(), "rename a.txt to target");
+    assert_eq!(story.state.changes.pending.list()[0].describe(), "rename a.txt to target");
     let Some(Effect::Start(_, Task::Extract { ranges, .. })) = story.outside.last() else { panic!("{:?}", story.outside) };
     assert_eq!(ranges.first(), Some(&(0..1)));
 }
@@ -386,7 +386,7 @@ fn keys_wait_for_marks_that_are_being_found() {
         story.held_back = true;
         story.then("g").then(keys);
         release(&mut story, false);
-        assert_eq!(story.state.changes.pending.told(), "3 to remove", "{keys}");
+        assert_eq!(story.state.changes.pending.summary(), "3 to remove", "{keys}");
         story.then("u");
     }
     // What matches nothing removes nothing, and escape forgets what waits.
@@ -410,14 +410,14 @@ fn all_jobs_go_on_with_the_password_that_they_wait_for() {
     story.then("V V");
     for job in 0..2 {
         let id = story.state.jobs.list[job].id;
-        story.event(Event::Job(id, News::Sealed(task(), false)));
-        story.event(Event::Job(id, News::End(Ending::Cancelled, String::new())));
+        story.event(Event::Job(id, JobEvent::NeedsPassword(task(), false)));
+        story.event(Event::Job(id, JobEvent::End(Ending::Cancelled, String::new())));
     }
     story.outside.clear();
     story.rest().sees("its content is encrypted");
     story.types("open sesame").then("enter");
     let facts = story.state.archive.clone();
-    story.opens(Door::Content, facts);
+    story.opens(OpenTarget::Unlocked, facts);
     let begun = story.outside.iter().filter(|effect| matches!(effect, Effect::Start(..))).count();
     assert_eq!((begun, story.state.passwords.tasks.len()), (2, 0));
 }
@@ -432,20 +432,20 @@ fn what_a_job_finds_damaged_stays_so_in_other_commits_until_it_is_read_anew() {
     let id = story.state.jobs.list[0].id;
     let facts = story.state.archive.clone();
     // Another commit is shown when it comes to light.
-    story.opens(Door::Commit(Some(1)), Facts { is_past: true, ..facts.clone() });
-    story.event(Event::Job(id, News::Damage(vec!["a block".to_owned()])));
+    story.opens(OpenTarget::Commit(Some(1)), Facts { is_past: true, ..facts.clone() });
+    story.event(Event::Job(id, JobEvent::Damage(vec!["a block".to_owned()])));
     assert!(story.state.archive.damaged);
-    story.opens(Door::Commit(Some(2)), facts.clone());
+    story.opens(OpenTarget::Commit(Some(2)), facts.clone());
     assert!(story.state.archive.damaged && story.state.archive.remarks == ["a block"]);
     // One within it is another archive, and behind it is this one.
     let inside = Facts { depth: 1, info: Info::default(), ..facts.clone() };
-    story.opens(Door::Inside(story.archive.entry(0).unwrap()), inside);
+    story.opens(OpenTarget::Nested(story.archive.entry(0).unwrap()), inside);
     assert!(!story.state.archive.damaged);
-    story.opens(Door::Outside, facts.clone());
-    assert_eq!(story.state.archive.plannable(), Err(DAMAGED));
+    story.opens(OpenTarget::Parent, facts.clone());
+    assert_eq!(story.state.archive.writable_file(), Err(DAMAGED));
     // It may have been repaired.
-    story.opens(Door::Commit(None), facts);
-    assert!(story.state.archive.plannable().is_ok());
+    story.opens(OpenTarget::Commit(None), facts);
+    assert!(story.state.archive.writable_file().is_ok());
 }
 
 #[test]
@@ -455,7 +455,7 @@ fn a_page_of_another_archive_says_nothing_of_damage_here() {
     story.state.requests.make(RequestKind::Rows);
     for (id, damaged) in [(stale, false), (story.state.requests.newest(RequestKind::Rows), true)] {
         let page = Page { damage: Some(vec!["a block".to_owned()]), ..Page::default() };
-        let rows = Event::Rows(RowsAnswer { want: Want::Start, page: Ok(page) });
+        let rows = Event::Rows(RowsResponse { want: Want::Start, page: Ok(page) });
         story.event(Event::Response(id, Box::new(rows)));
         assert_eq!(story.state.archive.damaged, damaged);
     }
@@ -504,7 +504,7 @@ fn a_commit_that_is_written_is_shown_when_the_editor_has_its_copy() {
     story.then("W enter j f4");
     release(&mut story, false);
     assert!(matches!(story.outside.as_slice(), [Effect::Request(_, Request::Copy(_))]), "{:?}", story.outside);
-    let copied = Event::Response(story.state.requests.newest(RequestKind::Copy), Box::new(Event::Copied("copy/b.txt".into())));
+    let copied = Event::Response(story.state.requests.newest(RequestKind::Copy), Box::new(Event::CopyReady("copy/b.txt".into())));
     story.event(copied);
-    assert_eq!(story.outside[1..], [Effect::Edit("copy/b.txt".into()), asks(Request::Open(Door::Commit(None), None))]);
+    assert_eq!(story.outside[1..], [Effect::Edit("copy/b.txt".into()), asks(Request::Open(OpenTarget::Commit(None), None))]);
 }

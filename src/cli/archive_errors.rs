@@ -6,12 +6,13 @@ use std::sync::Arc;
 use crate::console::Console;
 use crate::report::{CommandResult, Failure};
 use nra_format::Error;
-use nra_format::archive::is_nra;
+use nra_format::archive::detect_source;
+use nra_format::container::Engine;
 use nra_format::entry::Entry;
 use nra_format::error::FileGuess;
 use nra_format::nra::reader::NraReader;
 use nra_format::progress::Warning;
-use nra_format::source::FileSource;
+use nra_format::source::{FileSource, ReadAt};
 
 /// Hint when the key is missing and there is no terminal.
 pub const KEY_HINT: &str = "use --password-file, --key-file, NRA_PASSWORD or NRA_ENCRYPTION_KEY";
@@ -45,7 +46,8 @@ fn explain_at(error: Error, archive: &str, place: &str) -> Failure {
 
 /// Returns a hint for an archive that is too damaged to be opened.
 pub fn unreadable_hint(path: &Path) -> &'static str {
-    if FileSource::open(path).is_ok_and(|source| is_nra(&source)) {
+    let engine = FileSource::open(path).and_then(|source| detect_source(&(Arc::new(source) as Arc<dyn ReadAt>)));
+    if matches!(engine, Ok(Some(Engine::Nra5))) {
         "use another copy, or nra salvage to recover readable entries"
     } else {
         "use another copy: without its index, the archive cannot be read"

@@ -55,6 +55,6 @@
 pub use nra_core::archive::*;
 
 pub use crate::registry::{
-    EXTENSIONS, Extension, FORMATS, Format, extension_mismatch, foreign_extension, is_no_archive, is_nra, open, open_path,
-    open_settled, open_stream,
+    EXTENSIONS, Extension, FORMATS, Format, detect, detect_source, detect_stream, extension_mismatch, foreign_extension,
+    is_no_archive, open, open_path, open_settled, open_stream,
 };

@@ -5,7 +5,7 @@ mod extensions;
 mod formats;
 mod open;
 
-pub use detect::{extension_mismatch, is_no_archive, is_nra};
+pub use detect::{detect, detect_source, detect_stream, extension_mismatch, is_no_archive};
 pub use extensions::{EXTENSIONS, Extension, foreign_extension};
 pub use formats::{FORMATS, Format};
 pub use open::{open, open_path, open_settled, open_stream};

@@ -31,7 +31,7 @@ use crate::feed::{Readers, read_ahead};
 use crate::loss::{Container as Target, tell_secrecy, tell_state, tell_whole};
 use crate::output::{Destination, Output};
 use crate::pack::named;
-use nra_format::archive::{Archive, OpenOptions, extension_mismatch, open, open_stream};
+use nra_format::archive::{Archive, OpenOptions, detect_source, detect_stream, extension_mismatch, open, open_stream};
 use nra_format::container::{Container, Engine};
 use nra_format::crypt::Keyring;
 use nra_format::entry::{Entry, Kind};
@@ -42,7 +42,7 @@ use nra_format::nra::writer::{Writer, WriterOptions, WriterStats};
 use nra_format::path::EntryPath;
 use nra_format::progress::{Counter, Monitor, Warning};
 use nra_format::source::{FileSource, ReadAt};
-use nra_format::stream::{Ahead, Input as Buffered, ReaderStream, SourceStream, decode, detect};
+use nra_format::stream::{Ahead, Input as Buffered, ReaderStream, SourceStream, decode};
 use nra_format::tar;
 
 /// What is converted.
@@ -240,8 +240,7 @@ fn copy(
 ///
 /// As reading it does.
 pub fn reads_in_order(source: &Arc<dyn ReadAt>) -> Result<bool> {
-    let mut start = Buffered::new(SourceStream::new(Arc::clone(source), 0), 0);
-    Ok(tar::detect_stream(&mut start)? || detect(&mut start)?.is_some())
+    Ok(matches!(detect_source(source)?, Some(Engine::Tar | Engine::Compressed(_))))
 }
 
 /// Tells what an input is and opens it.
@@ -286,12 +285,13 @@ fn once(
     options: &TransferOptions,
     stored: Arc<AtomicU64>,
 ) -> Result<Result<(Opened, Container), Buffered>> {
-    let is_meant = |wanted: Engine| options.open.engine.is_none_or(|engine| engine == wanted);
-    if tar::detect_stream(&mut input)? && is_meant(Engine::Tar) {
-        return Ok(Ok((Opened::Once { stream: Box::new(input), shape: Shape::Tar, stored }, Container::Tar(None))));
-    }
-    let Some(compression) = detect(&mut input)?.filter(|compression| is_meant(Engine::Compressed(*compression))) else {
-        return Ok(Err(input));
+    let compression = match detect_stream(&mut input)? {
+        Some(engine) if options.open.engine.is_some_and(|wanted| wanted != engine) => return Ok(Err(input)),
+        Some(Engine::Tar) => {
+            return Ok(Ok((Opened::Once { stream: Box::new(input), shape: Shape::Tar, stored }, Container::Tar(None))));
+        }
+        Some(Engine::Compressed(compression)) => compression,
+        _ => return Ok(Err(input)),
     };
     let (_, decoded) = decode(input, options.open.threads, options.open.cache_bytes)?;
     let mut decoded = Buffered::new(decoded, 0);

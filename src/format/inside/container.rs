@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use crate::inside::{Description, MAX_ROWS};
+use crate::registry::detect;
 use nra_core::archive::OpenOptions;
+use nra_core::container::Engine;
 use nra_core::entry::Kind;
 use nra_core::error::{Error, Result};
 use nra_core::source::ReadAt;
@@ -15,11 +17,6 @@ const MAX_STREAM: u64 = 8 << 20;
 /// What it may grow to beyond the first GiB, in times its length.
 const MAX_RATIO: u64 = 64;
 
-/// First bytes of archives whose directory is found without reading the rest.
-const INDEXED: [&[u8]; 5] = [b"PK\x03\x04", b"PK\x05\x06", b"7z\xbc\xaf\x27\x1c", b"NRA\0", b"SHRD\x02"];
-/// First bytes of compressed streams.
-const STREAMS: [&[u8]; 5] = [b"\x1f\x8b\x08", b"\x28\xb5\x2f\xfd", b"\xfd7zXZ\0", b"BZh", b"\x04\x22\x4d\x18"];
-
 /// How an archive is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
@@ -29,14 +26,16 @@ pub enum Access {
     Stream,
 }
 
-/// Says how an archive is read, by the first 512 bytes; `None` for what begins like none.
+/// Returns how an archive is read that starts with these 512 bytes; `None` if they are not the start of one.
 pub fn access(head: &[u8]) -> Option<Access> {
-    let begins = |magics: &[&[u8]]| magics.iter().any(|magic| head.starts_with(magic));
-    if begins(&INDEXED) || head.get(257..262) == Some(b"ustar") {
-        Some(Access::Direct)
-    } else {
-        begins(&STREAMS).then_some(Access::Stream)
+    // An empty tar archive has nothing to list.
+    if head.iter().all(|&byte| byte == 0) {
+        return None;
     }
+    detect(head).map(|engine| match engine {
+        Engine::Compressed(_) => Access::Stream,
+        _ => Access::Direct,
+    })
 }
 
 /// Lists an archive; `None` when it is none.

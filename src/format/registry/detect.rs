@@ -1,92 +1,106 @@
-//! Tells in words what a file is that nra can't open.
+//! Detects the format of a file or stream from its first bytes.
 
-use crate::registry::Extension;
+use std::sync::Arc;
+
+use crate::registry::formats::nra_version;
+use crate::registry::{Extension, FORMATS};
 use nra_core::container::{Container, Engine};
 use nra_core::error::{Error, FileGuess, Result};
 use nra_core::source::ReadAt;
 use nra_nra5::head::VERSION;
+use nra_stream::{Input, SourceStream};
 
-/// Bytes looked at; a tar header ends its magic at 263.
-const PROBE: u64 = 512;
+/// Bytes that suffice for every signature, except that of tar archives that start with zero bytes.
+const PROBE: usize = 512;
 
-/// First bytes of files that people may take for an archive, and their names.
-const MAGICS: [(&[u8], &str); 15] = [
-    (b"\x1f\x8b", "gzip"),
-    (b"PK\x03\x04", "zip"),
-    (b"PK\x05\x06", "zip (without entries)"),
-    (b"PK\x07\x08", "zip (split)"),
-    (b"\xfd7zXZ\0", "xz"),
-    (b"\x28\xb5\x2f\xfd", "zstd"),
-    (b"BZh", "bzip2"),
-    (b"\x04\x22\x4d\x18", "lz4"),
-    (b"7z\xbc\xaf\x27\x1c", "7z"),
+/// First bytes of files that are known, but not read; of damaged archives, too.
+const UNSUPPORTED: [(&[u8], &str); 8] = [
     (b"Rar!\x1a\x07", "rar"),
     (b"hsqs", "squashfs"),
     (b"!<arch>\n", "ar"),
     (b"070701", "cpio"),
     (b"070702", "cpio"),
     (b"070707", "cpio"),
+    (b"\x1f\x8b", "gzip"),
+    (b"BZh", "bzip2"),
 ];
 
-/// Returns the error for a file that is not an archive nra can open, or none of the kind that it should be.
+/// Detects the format of a file that starts with these bytes. `first` has 64 KiB, or the whole file if it is shorter; 512 bytes suffice unless
+/// they are all zero.
+///
+/// `None` if no signature matches. The file may be an archive nevertheless: of NRA 5 with a damaged start, or a zip archive that other
+/// bytes precede. [`open`](super::open) finds these.
+pub fn detect(first: &[u8]) -> Option<Engine> {
+    FORMATS.iter().find(|format| (format.begins)(first)).map(|format| format.engine)
+}
+
+/// Detects the format of a stream as [`detect`] does. The bytes stay in `input`.
 ///
 /// # Errors
 ///
-/// `Io` when the file can't be read.
+/// Those of the stream.
+pub fn detect_stream(input: &mut Input) -> Result<Option<Engine>> {
+    let first = input.peek(PROBE)?;
+    match detect(&first[..first.len().min(PROBE)]) {
+        // Skippable frames start both zstd and lz4 streams.
+        Some(Engine::Compressed(_)) => Ok(nra_stream::detect(input)?.map(Engine::Compressed)),
+        // An empty tar archive consists of zero bytes; so do the first blocks of some others.
+        Some(Engine::Tar) => Ok(nra_tar::detect_stream(input)?.then_some(Engine::Tar)),
+        other => Ok(other),
+    }
+}
+
+/// Detects the format of a file as [`detect`] does.
+///
+/// # Errors
+///
+/// As reading the source does.
+pub fn detect_source(source: &Arc<dyn ReadAt>) -> Result<Option<Engine>> {
+    detect_stream(&mut Input::new(SourceStream::new(Arc::clone(source), 0), 0))
+}
+
+/// Returns the error for a file that is not an archive, or not one that `engine` reads.
+///
+/// # Errors
+///
+/// `Io` if the file cannot be read.
 pub(super) fn refusal(source: &dyn ReadAt, engine: Option<Engine>) -> Result<Error> {
-    let mut first = vec![0; usize::try_from(source.len().min(PROBE)).expect("at most 512")];
+    let mut first = vec![0; usize::try_from(source.len()).unwrap_or(usize::MAX).min(PROBE)];
     source.read_exact_at(0, &mut first)?;
-    let version = first.strip_prefix(b"NRA\0").and_then(|rest| rest.first_chunk()).map(|bytes| u16::from_le_bytes(*bytes));
-    if let Some(found) = version.filter(|&version| version > VERSION) {
+    if let Some(found) = nra_version(&first).filter(|&version| version > VERSION) {
         return Ok(Error::Unsupported { what: "NRA version", found: found.to_string(), known: format!("1 to {VERSION}") });
     }
-    Ok(Error::NotAnArchive { guess: looks(&first), wanted: engine })
+    Ok(Error::NotAnArchive { guess: guess(&first), wanted: engine })
 }
 
-/// Says whether a file begins like an archive of NRA 5.
-pub fn is_nra(source: &dyn ReadAt) -> bool {
-    let mut first = [0; 6];
-    source.len() >= 6
-        && source.read_exact_at(0, &mut first).is_ok()
-        && first.strip_prefix(b"NRA\0").is_some_and(|version| version == VERSION.to_le_bytes())
-}
-
-/// Says whether the first 512 bytes of a file show that it is no archive: there are none, or they are text, or all zero.
+/// Returns whether the first 512 bytes of a file show that it is not an archive: there are none, or they are text, or all zero.
 pub fn is_no_archive(first: &[u8]) -> bool {
-    matches!(looks(first), FileGuess::Empty | FileGuess::Text | FileGuess::Zeros)
+    matches!(guess(first), FileGuess::Empty | FileGuess::Text | FileGuess::Zeros)
 }
 
-/// Says what a file looks like by its first bytes.
-fn looks(first: &[u8]) -> FileGuess {
+/// Guesses what a file is from its first 512 bytes.
+fn guess(first: &[u8]) -> FileGuess {
     if first.is_empty() {
         return FileGuess::Empty;
-    }
-    if let Some(version) = first.strip_prefix(b"NRA\0").and_then(|rest| rest.first_chunk()) {
-        return FileGuess::Like(format!("NRA {}", u16::from_le_bytes(*version)));
-    }
-    if let Some((_, name)) = MAGICS.iter().find(|(magic, _)| first.starts_with(magic)) {
-        return FileGuess::Like((*name).into());
-    }
-    if first.get(257..262) == Some(b"ustar") || is_old_tar(first) {
-        return FileGuess::Like("tar".into());
     }
     if first.iter().all(|&byte| byte == 0) {
         return FileGuess::Zeros;
     }
+    if let Some(version) = nra_version(first) {
+        return FileGuess::Like(format!("NRA {version}"));
+    }
+    if let Some(engine) = detect(first) {
+        return FileGuess::Like(engine.name().to_owned());
+    }
+    if let Some((_, name)) = UNSUPPORTED.iter().find(|(magic, _)| first.starts_with(magic)) {
+        return FileGuess::Like((*name).to_owned());
+    }
+    // A tar header with a wrong checksum.
+    if first.get(257..262) == Some(b"ustar") {
+        return FileGuess::Like(Engine::Tar.name().to_owned());
+    }
     let is_text = std::str::from_utf8(first).is_ok_and(|text| !text.chars().any(|c| c.is_control() && !c.is_whitespace()));
     if is_text { FileGuess::Text } else { FileGuess::Unknown }
-}
-
-/// Says whether this is a tar header without magic: its checksum tells.
-fn is_old_tar(first: &[u8]) -> bool {
-    let Some(field) = first.get(148..156).filter(|_| first.len() == 512) else { return false };
-    let digits: Vec<u8> = field.iter().copied().filter(u8::is_ascii_digit).collect();
-    let Some(stored) = std::str::from_utf8(&digits).ok().and_then(|digits| u32::from_str_radix(digits, 8).ok()) else {
-        return false;
-    };
-    let sum: u32 = first.iter().map(|&byte| u32::from(byte)).sum();
-    let blank: u32 = field.iter().map(|&byte| u32::from(byte)).sum();
-    stored == sum - blank + 8 * u32::from(b' ')
 }
 
 /// Returns a remark if the extension of a file name promises another container than the archive has.
@@ -137,7 +151,53 @@ mod tests {
     }
 
     #[test]
-    fn files_are_named_by_content() {
+    fn formats_are_detected_from_first_bytes() {
+        use Compression::{Bzip2, Gzip, Lz4, Lzma, Xz, Zstd};
+        let compressed = |compression| Some(Engine::Compressed(compression));
+        let lzma = [&[0x5d][..], &(1u32 << 16).to_le_bytes(), &u64::MAX.to_le_bytes()].concat();
+        for (bytes, expected) in [
+            (&b"NRA\0\x05\0"[..], Some(Engine::Nra5)),
+            (b"NRA\0\x02\0", Some(Engine::Nra4)),
+            (b"NRA\0\x01\0", Some(Engine::Nra4)),
+            (b"NRA\0\x03\0", None),
+            (b"SHRD\x02", Some(Engine::Shard)),
+            (b"\x1f\x8b\x08\0", compressed(Gzip)),
+            (b"\x28\xb5\x2f\xfd", compressed(Zstd)),
+            (b"\xfd7zXZ\0", compressed(Xz)),
+            (b"BZh91AY&SY", compressed(Bzip2)),
+            (b"\x04\x22\x4d\x18", compressed(Lz4)),
+            (&lzma, compressed(Lzma)),
+            (&tar_header(), Some(Engine::Tar)),
+            (b"7z\xbc\xaf\x27\x1c", Some(Engine::SevenZ)),
+            (b"PK\x03\x04", Some(Engine::Zip)),
+            (b"PK\x05\x06", Some(Engine::Zip)),
+            (b"", None),
+            (b"text", None),
+        ] {
+            let source: Arc<dyn ReadAt> = Arc::new(MemorySource::new(bytes));
+            assert_eq!((detect(bytes), detect_source(&source).unwrap()), (expected, expected), "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn skippable_frames_and_zero_blocks_are_skipped_in_streams() {
+        let skippable = b"\x50\x2a\x4d\x18\x02\0\0\0ab".to_vec();
+        let lz4 = [&skippable[..], b"\x04\x22\x4d\x18"].concat();
+        let tar = [&[0; 1024][..], &tar_header()].concat();
+        for (bytes, expected) in [
+            (skippable, Some(Engine::Compressed(Compression::Zstd))),
+            (lz4, Some(Engine::Compressed(Compression::Lz4))),
+            (tar, Some(Engine::Tar)),
+            (vec![0; 1024], Some(Engine::Tar)),
+            (vec![0; 100 << 10], None),
+        ] {
+            let source: Arc<dyn ReadAt> = Arc::new(MemorySource::new(bytes));
+            assert_eq!(detect_source(&source).unwrap(), expected);
+        }
+    }
+
+    #[test]
+    fn files_that_are_not_archives_are_guessed_at() {
         let ustar = [&[0; 257][..], b"ustar\x0000", &[0; 300]].concat();
         for (bytes, expected) in [
             (&b""[..], "is empty"),
@@ -146,9 +206,11 @@ mod tests {
             (b"\xfd7zXZ\0\0", "looks like xz"),
             (b"\x28\xb5\x2f\xfd", "looks like zstd"),
             (b"BZh9", "looks like bzip2"),
+            (b"Rar!\x1a\x07\x01\0", "looks like rar"),
             (b"\x04\x22\x4d\x18", "looks like lz4"),
             (b"7z\xbc\xaf\x27\x1c", "looks like 7z"),
             (b"NRA\0\x02\0", "looks like NRA 2"),
+            (b"SHRD", "looks like Shard 2"),
             (b"NRA\0", "looks like no kind that is known"),
             (b"hello\n", "looks like text"),
             (&[0; 700], "begins with zero bytes only"),

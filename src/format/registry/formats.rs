@@ -7,9 +7,10 @@ use nra_core::archive::{Archive, OpenOptions};
 use nra_core::container::{Compression, Engine};
 use nra_core::error::Result;
 use nra_core::source::ReadAt;
+use nra_nra5::head::{MAGIC, VERSION};
 use nra_nra5::reader::NraReader;
 use nra_sevenz::SevenzMembers;
-use nra_shard::ShardMembers;
+use nra_shard::{Shard, ShardMembers};
 use nra_zip::ZipMembers;
 
 /// Opens a source if it has this format; `None` if it has not, an error if it has and cannot be opened.
@@ -32,6 +33,8 @@ pub struct Format {
     pub stream: bool,
     /// New archives can be encrypted.
     pub encrypt: bool,
+    /// Returns whether a file that starts with these bytes has this format.
+    pub(super) begins: fn(&[u8]) -> bool,
     pub(super) probe: Probe,
 }
 
@@ -62,6 +65,7 @@ pub static FORMATS: &[Format] = &[
         append: true,
         stream: true,
         encrypt: true,
+        begins: |first| nra_version(first) == Some(VERSION),
         probe: |source, options| Ok(boxed(NraReader::probe(Arc::clone(source), options)?)),
     },
     Format {
@@ -72,6 +76,7 @@ pub static FORMATS: &[Format] = &[
         append: false,
         stream: false,
         encrypt: true,
+        begins: |first| matches!(nra_version(first), Some(1 | 2)),
         probe: |source, options| Ok(boxed(nra_nra4::probe(source, options)?)),
     },
     Format {
@@ -82,23 +87,39 @@ pub static FORMATS: &[Format] = &[
         append: false,
         stream: false,
         encrypt: false,
+        begins: Shard::is_magic,
         probe: |source, options| Ok(boxed(ShardMembers::probe(source, options)?)),
     },
-    compressed(Compression::Gzip, "1f8b08", |source, options| {
-        Ok(boxed(nra_tar::probe_compressed(Compression::Gzip, source, options)?))
-    }),
-    compressed(Compression::Zstd, "28b52ffd", |source, options| {
-        Ok(boxed(nra_tar::probe_compressed(Compression::Zstd, source, options)?))
-    }),
-    compressed(Compression::Xz, "fd377a585a00", |source, options| {
-        Ok(boxed(nra_tar::probe_compressed(Compression::Xz, source, options)?))
-    }),
-    compressed(Compression::Bzip2, "425a68", |source, options| {
-        Ok(boxed(nra_tar::probe_compressed(Compression::Bzip2, source, options)?))
-    }),
-    compressed(Compression::Lz4, "04224d18", |source, options| {
-        Ok(boxed(nra_tar::probe_compressed(Compression::Lz4, source, options)?))
-    }),
+    compressed(
+        Compression::Gzip,
+        "1f8b08",
+        |first| nra_stream::begins(Compression::Gzip, first),
+        |source, options| Ok(boxed(nra_tar::probe_compressed(Compression::Gzip, source, options)?)),
+    ),
+    compressed(
+        Compression::Zstd,
+        "28b52ffd",
+        |first| nra_stream::begins(Compression::Zstd, first),
+        |source, options| Ok(boxed(nra_tar::probe_compressed(Compression::Zstd, source, options)?)),
+    ),
+    compressed(
+        Compression::Xz,
+        "fd377a585a00",
+        |first| nra_stream::begins(Compression::Xz, first),
+        |source, options| Ok(boxed(nra_tar::probe_compressed(Compression::Xz, source, options)?)),
+    ),
+    compressed(
+        Compression::Bzip2,
+        "425a68",
+        |first| nra_stream::begins(Compression::Bzip2, first),
+        |source, options| Ok(boxed(nra_tar::probe_compressed(Compression::Bzip2, source, options)?)),
+    ),
+    compressed(
+        Compression::Lz4,
+        "04224d18",
+        |first| nra_stream::begins(Compression::Lz4, first),
+        |source, options| Ok(boxed(nra_tar::probe_compressed(Compression::Lz4, source, options)?)),
+    ),
     Format {
         engine: Engine::Tar,
         extension: ".tar",
@@ -107,14 +128,18 @@ pub static FORMATS: &[Format] = &[
         append: false,
         stream: true,
         encrypt: false,
+        begins: nra_tar::detect,
         probe: |source, options| Ok(boxed(nra_tar::probe(source, options)?)),
     },
     Format {
         write: false,
         stream: false,
-        ..compressed(Compression::Lzma, "5d0000", |source, options| {
-            Ok(boxed(nra_tar::probe_compressed(Compression::Lzma, source, options)?))
-        })
+        ..compressed(
+            Compression::Lzma,
+            "5d0000",
+            |first| nra_stream::begins(Compression::Lzma, first),
+            |source, options| Ok(boxed(nra_tar::probe_compressed(Compression::Lzma, source, options)?)),
+        )
     },
     Format {
         engine: Engine::SevenZ,
@@ -124,6 +149,7 @@ pub static FORMATS: &[Format] = &[
         append: false,
         stream: false,
         encrypt: false,
+        begins: |first| first.starts_with(b"7z\xbc\xaf\x27\x1c"),
         probe: |source, options| Ok(boxed(SevenzMembers::probe(source, options)?)),
     },
     // Zip comes last: it is detected from the end of the file, and any bytes may precede it.
@@ -135,12 +161,18 @@ pub static FORMATS: &[Format] = &[
         append: false,
         stream: true,
         encrypt: false,
+        begins: |first| [b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08"].iter().any(|&magic| first.starts_with(magic)),
         probe: |source, options| Ok(boxed(ZipMembers::probe(source, options)?)),
     },
 ];
 
+/// Returns the version of NRA that a file claims to have.
+pub(super) fn nra_version(first: &[u8]) -> Option<u16> {
+    first.strip_prefix(&MAGIC)?.first_chunk().map(|bytes| u16::from_le_bytes(*bytes))
+}
+
 /// A compressed stream that contains a tar archive, which is what nra writes, or one file.
-const fn compressed(compression: Compression, signature: &'static str, probe: Probe) -> Format {
+const fn compressed(compression: Compression, signature: &'static str, begins: fn(&[u8]) -> bool, probe: Probe) -> Format {
     Format {
         engine: Engine::Compressed(compression),
         extension: compression.extension(),
@@ -149,6 +181,7 @@ const fn compressed(compression: Compression, signature: &'static str, probe: Pr
         append: false,
         stream: true,
         encrypt: false,
+        begins,
         probe,
     }
 }

@@ -170,16 +170,16 @@ impl Console {
 
     /// Prints a failure.
     pub fn failure(&self, failure: &Failure) {
-        for line in failure.lines() {
-            self.log(&line);
-            let line = nra_text::shorten(&line, LONGEST_LINE);
-            match line.split_once(": ") {
-                Some((lead, rest)) if self.options.color => {
-                    let color = if lead == "hint" { AnsiColor::Cyan } else { AnsiColor::Red };
-                    let style = Style::new().bold().fg_color(Some(color.into()));
-                    self.print(&format!("{style}{lead}:{style:#} {rest}"));
-                }
-                _ => self.print(&line),
+        for (number, (label, text)) in failure.labelled_lines().enumerate() {
+            self.log(&format!("{label}: {text}"));
+            let text = nra_text::shorten(text, LONGEST_LINE);
+            if self.options.color {
+                // Hints follow the error.
+                let color = if number == 0 { AnsiColor::Red } else { AnsiColor::Cyan };
+                let style = Style::new().bold().fg_color(Some(color.into()));
+                self.print(&format!("{style}{label}:{style:#} {text}"));
+            } else {
+                self.print(&format!("{label}: {text}"));
             }
         }
     }

@@ -1,15 +1,15 @@
-//! What headers tell of content: as lines for people, and as an object for programs.
+//! Descriptions of content from its headers, as text and as JSON.
 
 use serde::Serialize;
 
 use nra_format::inside::Description;
 
-/// Rows that are shown to people; programs get all that are kept.
+/// Rows printed as text. JSON contains all rows.
 const SHOWN: usize = 20;
-/// Characters of a cell that are shown to people.
+/// Characters of a cell printed as text.
 const MAX_CELL: usize = 40;
 
-/// A description as an object for programs.
+/// A description as JSON.
 #[derive(Debug, Serialize)]
 pub struct DescriptionRecord {
     format: &'static str,
@@ -51,7 +51,7 @@ impl From<Description> for DescriptionRecord {
     }
 }
 
-/// Returns the rows of a description in aligned columns, heads first; nothing when there are none.
+/// Returns the rows of a description in aligned columns, with headings. Empty if there are no rows.
 pub fn lines(table: &Description) -> Vec<String> {
     if table.rows.is_empty() {
         return Vec::new();
@@ -74,7 +74,7 @@ pub fn lines(table: &Description) -> Vec<String> {
     lines
 }
 
-/// Returns the start of a text, with `…` where it was cut.
+/// Truncates a text and appends `…`.
 fn cut(text: &str) -> String {
     match text.char_indices().nth(MAX_CELL) {
         None => text.to_owned(),
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_are_aligned_and_few() {
+    fn rows_are_aligned_and_limited() {
         let row = |name: &str, size: &str| vec![name.to_owned(), size.to_owned()];
         let mut table = Description::default();
         assert!(lines(&table).is_empty());

@@ -1,4 +1,4 @@
-//! Standard input that may not come: an interrupt ends the wait for it.
+//! Reads standard input so that an interrupt can end the wait for data.
 
 use std::io::{self, ErrorKind, Read};
 use std::time::Duration;
@@ -7,14 +7,14 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, bounded};
 
 use nra_format::Error;
 
-/// Length of what is handed over at once, bytes.
+/// Length of a buffer, bytes.
 const BUFFER: usize = 128 << 10;
-/// Buffers that may wait.
+/// Buffers that may be queued.
 const BUFFERS: usize = 4;
-/// How long input is waited for before asking whether the work was stopped.
-const PATIENCE: Duration = Duration::from_millis(100);
+/// Interval between checks for an interrupt.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// A reader that another thread reads, which may wait for ever.
+/// A reader whose data is read by another thread, which may block forever.
 pub struct InterruptibleReader {
     full: Receiver<io::Result<Vec<u8>>>,
     current: Vec<u8>,
@@ -23,11 +23,11 @@ pub struct InterruptibleReader {
 }
 
 impl InterruptibleReader {
-    /// Starts reading. Once `stopped` says so, reading ends with [`Error::Cancelled`].
+    /// Starts reading. When `stopped` returns `true`, reading fails with [`Error::Cancelled`].
     ///
     /// # Errors
     ///
-    /// When the system gives no thread.
+    /// If no thread can be started.
     pub fn new(mut reader: impl Read + Send + 'static, stopped: fn() -> bool) -> io::Result<Self> {
         let (sender, full) = bounded(BUFFERS);
         let work = move || {
@@ -55,10 +55,10 @@ impl InterruptibleReader {
 impl Read for InterruptibleReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         while self.taken == self.current.len() {
-            match self.full.recv_timeout(PATIENCE) {
+            match self.full.recv_timeout(POLL_INTERVAL) {
                 Ok(next) => (self.current, self.taken) = (next?, 0),
                 Err(RecvTimeoutError::Timeout) => {}
-                // It ended, or failed, and that was told.
+                // The input has ended, or its error was already returned.
                 Err(RecvTimeoutError::Disconnected) => return Ok(0),
             }
             if (self.stopped)() {
@@ -79,20 +79,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_comes_is_read_to_its_end() {
+    fn input_is_read_completely() {
         let content: Vec<u8> = (0..1_000_000u32).map(|number| (number % 251) as u8).collect();
-        let mut awaited = InterruptibleReader::new(io::Cursor::new(content.clone()), || false).unwrap();
+        let mut reader = InterruptibleReader::new(io::Cursor::new(content.clone()), || false).unwrap();
         let mut found = Vec::new();
-        awaited.read_to_end(&mut found).unwrap();
-        assert!(found == content && awaited.read(&mut [0; 9]).unwrap() == 0);
+        reader.read_to_end(&mut found).unwrap();
+        assert!(found == content && reader.read(&mut [0; 9]).unwrap() == 0);
     }
 
     #[test]
-    fn what_does_not_come_is_not_waited_for_when_the_work_is_stopped() {
-        let (reader, mut writer) = io::pipe().unwrap();
+    fn interrupt_ends_the_wait_for_input() {
+        let (input, mut writer) = io::pipe().unwrap();
         writer.write_all(b"beginning").unwrap();
-        let mut awaited = InterruptibleReader::new(reader, || true).unwrap();
-        let error = awaited.read(&mut [0; 9]).unwrap_err();
+        let mut reader = InterruptibleReader::new(input, || true).unwrap();
+        let error = reader.read(&mut [0; 9]).unwrap_err();
         assert!(matches!(Error::io("read", "it", error), Error::Cancelled));
     }
 }

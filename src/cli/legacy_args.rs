@@ -1,61 +1,62 @@
-//! Command lines of earlier versions: their verbs with their options, turned into those of today.
+//! Translates command lines of nra before version 5 into the current form.
 //!
-//! Today's verbs keep today's options. `pack` and `info` were verbs already: there `-i`, which they do not have today, tells the old form.
+//! Only the old commands accept the old options. `pack` and `info` exist in both: their old form is detected by `-i`, which
+//! the current commands do not have.
 
 use std::ffi::{OsStr, OsString};
 
-/// An option of an earlier version.
-struct Old {
+/// An old option.
+struct OldOption {
     /// Its spellings.
     names: &'static [&'static str],
-    /// It has a value.
-    valued: bool,
+    /// It takes a value.
+    takes_value: bool,
     becomes: Becomes,
 }
 
-/// What an old option is today.
+/// The current form of an old option.
 enum Becomes {
     /// The value alone.
     Value,
-    /// The value alone, in front of all others.
+    /// The value alone, before all other arguments.
     First,
     /// An option with the same value.
     Option(&'static str),
-    /// These options by value.
+    /// One of these options, depending on the value.
     Choice(&'static [(&'static str, &'static str)]),
-    /// This argument, which has no value of its own.
+    /// This argument without a value.
     Flag(&'static str),
 }
 
-const INPUT: Old = Old { names: &["-i", "--input"], valued: true, becomes: Becomes::Value };
-const ARCHIVE: Old = Old { names: &["-a", "--archive", "-u", "--url"], valued: true, becomes: Becomes::First };
-const ENTRY: Old = Old { names: &["--file-id"], valued: true, becomes: Becomes::Value };
-const UNPACK: [Old; 4] =
-    [INPUT, ARCHIVE, ENTRY, Old { names: &["-o", "--output"], valued: true, becomes: Becomes::Option("--directory") }];
-const READ: [Old; 3] = [INPUT, ARCHIVE, ENTRY];
-const APPEND: [Old; 5] = [INPUT, ARCHIVE, LEVEL, DICTIONARY, AIM];
-const LEVEL: Old = Old { names: &["--zstd-level"], valued: true, becomes: Becomes::Option("--level") };
-const DICTIONARY: Old = Old { names: &["--dictionary"], valued: false, becomes: Becomes::Flag("--dict=auto") };
-const AIM: Old =
-    Old { names: &["--optimize-for"], valued: true, becomes: Becomes::Choice(&[("speed", "--fast"), ("size", "--best")]) };
-const PACK: [Old; 5] = [
+const INPUT: OldOption = OldOption { names: &["-i", "--input"], takes_value: true, becomes: Becomes::Value };
+const ARCHIVE: OldOption = OldOption { names: &["-a", "--archive", "-u", "--url"], takes_value: true, becomes: Becomes::First };
+const ENTRY: OldOption = OldOption { names: &["--file-id"], takes_value: true, becomes: Becomes::Value };
+const UNPACK: [OldOption; 4] =
+    [INPUT, ARCHIVE, ENTRY, OldOption { names: &["-o", "--output"], takes_value: true, becomes: Becomes::Option("--directory") }];
+const READ: [OldOption; 3] = [INPUT, ARCHIVE, ENTRY];
+const APPEND: [OldOption; 5] = [INPUT, ARCHIVE, LEVEL, DICTIONARY, AIM];
+const LEVEL: OldOption = OldOption { names: &["--zstd-level"], takes_value: true, becomes: Becomes::Option("--level") };
+const DICTIONARY: OldOption = OldOption { names: &["--dictionary"], takes_value: false, becomes: Becomes::Flag("--dict=auto") };
+const AIM: OldOption =
+    OldOption { names: &["--optimize-for"], takes_value: true, becomes: Becomes::Choice(&[("speed", "--fast"), ("size", "--best")]) };
+const PACK: [OldOption; 5] = [
     INPUT,
     // The title of the archive.
-    Old { names: &["-n", "--name"], valued: true, becomes: Becomes::Option("--message") },
+    OldOption { names: &["-n", "--name"], takes_value: true, becomes: Becomes::Option("--message") },
     LEVEL,
     DICTIONARY,
     AIM,
 ];
 
-/// Returns the arguments as today's version understands them.
+/// Returns the arguments in their current form.
 pub fn translate(arguments: Vec<OsString>) -> Vec<OsString> {
-    let Some(place) = arguments.iter().skip(1).position(|argument| !argument.as_encoded_bytes().starts_with(b"-")) else {
+    let Some(position) = arguments.iter().skip(1).position(|argument| !argument.as_encoded_bytes().starts_with(b"-")) else {
         return arguments;
     };
-    let verb = place + 1;
+    let verb = position + 1;
     let has_input =
         || arguments[verb..].iter().any(|argument| split(argument).is_some_and(|(name, _)| INPUT.names.contains(&name)));
-    let old: &[Old] = match arguments[verb].to_str() {
+    let old: &[OldOption] = match arguments[verb].to_str() {
         Some("unpack" | "unpack-beta") => &UNPACK,
         Some("info-beta" | "stream" | "stream-beta") => &READ,
         Some("info") if has_input() => &READ,
@@ -64,37 +65,37 @@ pub fn translate(arguments: Vec<OsString>) -> Vec<OsString> {
         Some("pack") if has_input() => &PACK,
         _ => return arguments,
     };
-    let (mut today, rest): (Vec<OsString>, _) = (arguments[..=verb].to_vec(), arguments[verb + 1..].to_vec());
+    let (mut current, rest): (Vec<OsString>, _) = (arguments[..=verb].to_vec(), arguments[verb + 1..].to_vec());
     let mut rest = rest.into_iter();
     while let Some(argument) = rest.next() {
         if argument == "--" {
-            today.push(argument);
-            today.extend(rest.by_ref());
+            current.push(argument);
+            current.extend(rest.by_ref());
             break;
         }
         let found = split(&argument).and_then(|(name, value)| Some((old.iter().find(|old| old.names.contains(&name))?, value)));
         let Some((old, value)) = found else {
-            today.push(argument);
+            current.push(argument);
             continue;
         };
-        let value = if old.valued { value.map(OsStr::to_owned).or_else(|| rest.next()) } else { None };
+        let value = if old.takes_value { value.map(OsStr::to_owned).or_else(|| rest.next()) } else { None };
         match (&old.becomes, value) {
-            (Becomes::Flag(flag), _) => today.push((*flag).into()),
-            (Becomes::Value, Some(value)) => today.push(value),
-            (Becomes::First, Some(value)) => today.insert(verb + 1, value),
-            (Becomes::Option(name), Some(value)) => today.extend([OsString::from(name), value]),
+            (Becomes::Flag(flag), _) => current.push((*flag).into()),
+            (Becomes::Value, Some(value)) => current.push(value),
+            (Becomes::First, Some(value)) => current.insert(verb + 1, value),
+            (Becomes::Option(name), Some(value)) => current.extend([OsString::from(name), value]),
             (Becomes::Choice(choices), Some(value)) => {
                 let chosen = choices.iter().find(|(name, _)| value == *name);
-                today.push(chosen.map_or(value, |(_, option)| OsString::from(option)));
+                current.push(chosen.map_or(value, |(_, option)| OsString::from(option)));
             }
-            // A value is missing: what is left says so by itself.
-            (_, None) => today.push(argument),
+            // The value is missing: the parser reports it.
+            (_, None) => current.push(argument),
         }
     }
-    today
+    current
 }
 
-/// Splits `--name=value`; other arguments are names alone. `None` for what is no text before the value.
+/// Splits `--name=value`. Other arguments are returned as name. Returns `None` for arguments that are not UTF-8.
 fn split(argument: &OsStr) -> Option<(&str, Option<&OsStr>)> {
     let text = argument.to_str()?;
     match text.split_once('=').filter(|_| text.starts_with("--")) {
@@ -108,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn old_lines_run_unchanged() {
+    fn old_command_lines_are_translated() {
         for (old, today) in [
             ("nra unpack-beta -i a.nra -o out", "nra unpack-beta a.nra --directory out"),
             ("nra unpack --input=a.nra --output=out -q", "nra unpack a.nra --directory out -q"),
@@ -122,7 +123,7 @@ mod tests {
             ("nra unpack --archive a.nra -o x --file-id y", "nra unpack a.nra --directory x y"),
             ("nra stream-beta --file-id 1 -u http://h/a.nra", "nra stream-beta http://h/a.nra 1"),
             ("nra -q unpack -i", "nra -q unpack -i"),
-            // Today's forms stay.
+            // Current forms stay unchanged.
             ("nra pack d -n -o a.nra", "nra pack d -n -o a.nra"),
             ("nra extract -i a.nra", "nra extract -i a.nra"),
             ("nra unpack a.nra -- -i x", "nra unpack a.nra -- -i x"),

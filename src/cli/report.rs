@@ -136,9 +136,13 @@ impl Failure {
 
     /// Returns the lines to print.
     pub fn lines(&self) -> Vec<String> {
-        let mut lines = vec![format!("nra: {}", self.message)];
-        lines.extend(self.hints.iter().map(|hint| format!("hint: {hint}")));
-        lines
+        self.labelled_lines().map(|(label, text)| format!("{label}: {text}")).collect()
+    }
+
+    /// Returns label and text of each line to print.
+    pub fn labelled_lines(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let hints = self.hints.iter().map(|hint| ("hint", hint.as_str()));
+        std::iter::once(("nra", self.message.as_str())).chain(hints)
     }
 
     /// Returns the failure as JSON.
@@ -162,10 +166,9 @@ impl From<nra_format::Error> for Failure {
             Error::Io { source, .. } if source.kind() == io::ErrorKind::AlreadyExists => {
                 Self { kind: "exists", ..Self::failed(text) }
             }
-            Error::Io { source, action, subject } => {
+            Error::Io { source, subject, .. } => {
                 // A reader that closes standard output ends the command; a truncated archive is a failure.
-                let closed_pipe =
-                    source.kind() == io::ErrorKind::BrokenPipe && *action == "write" && *subject == Subject::StandardOutput;
+                let closed_pipe = source.kind() == io::ErrorKind::BrokenPipe && *subject == Subject::StandardOutput;
                 Self { kind: "io", closed_pipe, ..Self::failed(text) }
             }
             Error::Corrupt { .. } => Self { kind: "corrupt", ..Self::damaged(text) },

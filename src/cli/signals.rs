@@ -1,6 +1,6 @@
-//! Interrupts: the first one asks the work to stop, the second one ends the process.
+//! Interrupts: the first one requests a clean stop, the second one ends the process.
 //!
-//! Outside of work that can stop cleanly already the first one ends it.
+//! Outside operations that can stop cleanly, the first one ends the process.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -11,44 +11,44 @@ use signal_hook::{SigId, flag};
 
 use crate::exit_code::Code;
 
-/// An interrupt ends the process at once.
-static AT_ONCE: AtomicBool = AtomicBool::new(true);
-/// Exit code of the signal that asked to stop; 0 = none did.
+/// An interrupt ends the process immediately.
+static EXIT_IMMEDIATELY: AtomicBool = AtomicBool::new(true);
+/// Exit code of the signal that requested a stop; 0 for none.
 static STOP: AtomicUsize = AtomicUsize::new(0);
-/// A status line was asked for.
+/// A status line was requested.
 static STATUS: AtomicBool = AtomicBool::new(false);
-/// A file went beyond what the system allows; the write that did so fails, too.
-static TOO_LONG: AtomicBool = AtomicBool::new(false);
-/// What lets the interrupt behind the first one end the process.
+/// A file exceeded the size limit of the system. The write fails, too.
+static FILE_TOO_LARGE: AtomicBool = AtomicBool::new(false);
+/// Handlers that let the second interrupt end the process.
 static RAISERS: Mutex<Vec<SigId>> = Mutex::new(Vec::new());
-/// How many pieces of work that stop cleanly are under way.
+/// Number of running operations that can stop cleanly.
 static CLEAN: Mutex<usize> = Mutex::new(0);
 
-/// Installs the handlers. A system that refuses them keeps its own way to end a process.
+/// Installs the handlers. If that fails, signals end the process in the default way.
 pub fn install() {
     for (signal, code) in [(SIGINT, Code::Interrupted), (SIGTERM, Code::Terminated)] {
-        // Order matters: the shutdown looks at the flag before the same signal raises it.
-        let _ = flag::register_conditional_shutdown(signal, i32::from(code.number()), &AT_ONCE);
+        // The order matters: the shutdown handler must read the flag before the same signal sets it.
+        let _ = flag::register_conditional_shutdown(signal, i32::from(code.number()), &EXIT_IMMEDIATELY);
         let _ = flag::register_usize(signal, &STOP, usize::from(code.number()));
     }
-    raise();
+    register_raisers();
     let _ = flag::register(SIGUSR1, &STATUS);
-    // A limit on the length of files shall be an error like a full disk, not the end of the process.
-    let _ = flag::register(SIGXFSZ, &TOO_LONG);
+    // Exceeding the file size limit is an error like a full disk and must not end the process.
+    let _ = flag::register(SIGXFSZ, &FILE_TOO_LARGE);
 }
 
-/// Lets an interrupt raise the flag that lets the next one end the process.
-fn raise() {
-    let raisers = [SIGINT, SIGTERM].into_iter().filter_map(|signal| flag::register(signal, &AT_ONCE).ok());
+/// Makes each interrupt set the flag that lets the next one end the process.
+fn register_raisers() {
+    let raisers = [SIGINT, SIGTERM].into_iter().filter_map(|signal| flag::register(signal, &EXIT_IMMEDIATELY).ok());
     RAISERS.lock().unwrap_or_else(PoisonError::into_inner).extend(raisers);
 }
 
-/// While it lives, no interrupt ends the process by itself: whoever has it takes them, and gives back what has to be given back first.
+/// While this exists, no interrupt ends the process: the owner handles signals and cleans up first.
 #[derive(Debug)]
-pub struct Attended(CleanStop);
+pub struct SignalsHandled(CleanStop);
 
-impl Attended {
-    /// Begins to take interrupts.
+impl SignalsHandled {
+    /// Starts handling interrupts.
     pub fn begin() -> Self {
         for raiser in RAISERS.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
             unregister(raiser);
@@ -57,23 +57,23 @@ impl Attended {
     }
 }
 
-impl Drop for Attended {
+impl Drop for SignalsHandled {
     fn drop(&mut self) {
-        raise();
-        AT_ONCE.fetch_or(stopped(), Ordering::SeqCst);
+        register_raisers();
+        EXIT_IMMEDIATELY.fetch_or(stopped(), Ordering::SeqCst);
     }
 }
 
-/// While it lives, the first interrupt only asks to stop.
+/// While this exists, the first interrupt only requests a stop.
 #[derive(Debug)]
 pub struct CleanStop(());
 
 impl CleanStop {
-    /// Begins work that looks at [`stopped`] often.
+    /// Starts an operation that checks [`stopped`] often.
     pub fn begin() -> Self {
         *CLEAN.lock().unwrap_or_else(PoisonError::into_inner) += 1;
         if !stopped() {
-            AT_ONCE.store(false, Ordering::SeqCst);
+            EXIT_IMMEDIATELY.store(false, Ordering::SeqCst);
         }
         Self(())
     }
@@ -84,31 +84,32 @@ impl Drop for CleanStop {
         let mut clean = CLEAN.lock().unwrap_or_else(PoisonError::into_inner);
         *clean -= 1;
         if *clean == 0 {
-            AT_ONCE.store(true, Ordering::SeqCst);
+            EXIT_IMMEDIATELY.store(true, Ordering::SeqCst);
         }
     }
 }
 
-/// Says whether an interrupt has asked to stop.
+/// Returns whether an interrupt has requested a stop.
 pub fn stopped() -> bool {
     STOP.load(Ordering::Relaxed) != 0
 }
 
-/// Forgets an interrupt that was for another program, which has the terminal. Before work that stops cleanly, and after it, nothing is forgotten.
-pub fn pass() {
+/// Discards an interrupt that was meant for another program in the terminal. Does nothing outside operations that can stop
+/// cleanly.
+pub fn discard_interrupt() {
     let clean = CLEAN.lock().unwrap_or_else(PoisonError::into_inner);
     let interrupted = usize::from(Code::Interrupted.number());
     if *clean > 0 && STOP.compare_exchange(interrupted, 0, Ordering::SeqCst, Ordering::SeqCst).is_ok() {
-        AT_ONCE.store(false, Ordering::SeqCst);
+        EXIT_IMMEDIATELY.store(false, Ordering::SeqCst);
     }
 }
 
-/// Returns the exit code that belongs to the signal that asked to stop.
+/// Returns the exit code for the signal that requested the stop.
 pub fn code() -> Code {
     if STOP.load(Ordering::Relaxed) == usize::from(Code::Terminated.number()) { Code::Terminated } else { Code::Interrupted }
 }
 
-/// Says whether a status line was asked for since the last call.
+/// Returns whether a status line was requested since the last call.
 pub fn take_status_request() -> bool {
     STATUS.swap(false, Ordering::Relaxed)
 }

@@ -1,4 +1,4 @@
-//! A list of entries drawn as a tree.
+//! Prints entries as a tree.
 
 use crate::report::CommandResult;
 use crate::ui::Ui;
@@ -15,13 +15,13 @@ pub struct Rows {
 #[derive(Debug)]
 struct Row {
     name: Box<[u8]>,
-    /// Components in front of the name.
+    /// Number of components before the name.
     depth: usize,
     kind: Kind,
     size: u64,
 }
 
-/// Characters of the drawing.
+/// Line drawing characters.
 struct Strokes {
     branch: &'static str,
     last: &'static str,
@@ -30,12 +30,12 @@ struct Strokes {
 }
 
 const DRAWN: Strokes = Strokes { branch: "├── ", last: "└── ", line: "│   ", blank: "    " };
-/// For those who have the screen read to them: only indentation.
-const SPOKEN: Strokes = Strokes { branch: "  ", last: "  ", line: "  ", blank: "  " };
+/// For screen readers: only indentation.
+const INDENTED: Strokes = Strokes { branch: "  ", last: "  ", line: "  ", blank: "  " };
 
 impl Rows {
-    /// Adds the next entry in path order, with the directories above it that were not selected themselves. Entries of more than `depth`
-    /// components are left out.
+    /// Adds the next entry in path order, including its parents if they were not selected. Skips entries with more than `depth`
+    /// components.
     pub fn push(&mut self, entry: &Entry, depth: Option<usize>) {
         let limit = depth.unwrap_or(usize::MAX);
         let components: Vec<&[u8]> = entry.path.components().collect();
@@ -52,11 +52,11 @@ impl Rows {
     ///
     /// # Errors
     ///
-    /// When standard output can't be written.
+    /// If standard output cannot be written.
     pub fn print(&self, long: bool, ui: &mut Ui) -> CommandResult<()> {
-        let strokes = if ui.console().options().accessible { &SPOKEN } else { &DRAWN };
+        let strokes = if ui.console().options().accessible { &INDENTED } else { &DRAWN };
         let last = self.last_siblings();
-        // Of the directories above the present row: is it the last of its siblings?
+        // Whether each parent of the current row is the last of its siblings.
         let mut above: Vec<bool> = Vec::new();
         let mut line = String::new();
         for (row, &is_last) in self.rows.iter().zip(&last) {
@@ -80,7 +80,7 @@ impl Rows {
         Ok(())
     }
 
-    /// Says of each row whether no sibling follows it; seen from the end.
+    /// Returns for each row whether it is the last of its siblings.
     fn last_siblings(&self) -> Vec<bool> {
         let mut last = vec![true; self.rows.len()];
         let mut later: Vec<bool> = Vec::new();
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_joined_to_their_siblings() {
+    fn rows_are_connected_to_siblings() {
         assert_eq!(
             tree(&["a", "a/b", "a/b/1f", "a/c", "a/c/2f", "d", "d/e/3f"], None),
             "├── a/\n│   ├── b/\n│   │   └── 1f\n│   └── c/\n│       └── 2f\n└── d/\n    └── e/\n        └── 3f\n"

@@ -1,6 +1,7 @@
-//! An archive file while it is opened: how much of it was read is shown, and an interrupt ends it.
+//! Shows progress while an archive file is opened, and lets an interrupt end it.
 //!
-//! Most archives open with a few reads. Compressed tar archives are decoded once for their index, and keys made of passwords take their time.
+//! Most archives are opened with a few reads. Compressed tar archives are decoded completely to build an index, and deriving
+//! keys from passwords takes time.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
@@ -10,30 +11,30 @@ use nra_format::Result;
 use nra_format::progress::{Counter, Monitor};
 use nra_format::source::{FileSource, ReadAt};
 
-/// What was read from its start without a gap for this long, bytes, is read to its end.
-const IN_ORDER: u64 = 4 << 20;
+/// A file read sequentially from its start for this many bytes is assumed to be read completely.
+const SEQUENTIAL_BYTES: u64 = 4 << 20;
 
-/// A file that tells of reads as long as somebody watches.
+/// A file that reports reads until the progress is dropped.
 pub struct WatchedFile {
     source: FileSource,
     watcher: Weak<Progress>,
-    /// End of what was read in order from the start.
-    in_order: AtomicU64,
-    /// The most that this ever was.
+    /// End of the sequential read from the start.
+    sequential_end: AtomicU64,
+    /// The highest value of `sequential_end`.
     counted: AtomicU64,
-    /// It was told how much there is.
-    is_told: AtomicBool,
+    /// The length was reported.
+    is_length_reported: AtomicBool,
 }
 
 impl WatchedFile {
-    /// Wraps a file; `watcher` is told of what is read until it is dropped.
+    /// Wraps a file. Reads are reported to `watcher` until it is dropped.
     pub fn new(source: FileSource, watcher: &Arc<Progress>) -> Self {
         Self {
             source,
             watcher: Arc::downgrade(watcher),
-            in_order: AtomicU64::new(0),
+            sequential_end: AtomicU64::new(0),
             counted: AtomicU64::new(0),
-            is_told: AtomicBool::new(false),
+            is_length_reported: AtomicBool::new(false),
         }
     }
 }
@@ -52,12 +53,12 @@ impl ReadAt for WatchedFile {
         watcher.check()?;
         self.source.read_exact_at(offset, buffer)?;
         let len = buffer.len() as u64;
-        // Looks at the front come again and again: only the last pass from there counts.
-        let before = if offset == 0 { 0 } else { self.in_order.load(Ordering::Relaxed) };
+        // The start is read repeatedly: only the last pass counts.
+        let before = if offset == 0 { 0 } else { self.sequential_end.load(Ordering::Relaxed) };
         if before == offset {
             let end = offset + len;
-            self.in_order.store(end, Ordering::Relaxed);
-            if offset < IN_ORDER && end >= IN_ORDER && !self.is_told.swap(true, Ordering::Relaxed) {
+            self.sequential_end.store(end, Ordering::Relaxed);
+            if offset < SEQUENTIAL_BYTES && end >= SEQUENTIAL_BYTES && !self.is_length_reported.swap(true, Ordering::Relaxed) {
                 watcher.expect(Counter::Input, self.source.len());
             }
             let counted = self.counted.fetch_max(end, Ordering::Relaxed);
@@ -76,7 +77,7 @@ mod tests {
     use nra_format::Error;
 
     #[test]
-    fn reads_are_told_until_nobody_watches() {
+    fn reads_are_reported_until_progress_is_dropped() {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(&vec![7; 6 << 20]).unwrap();
         let (ui, _, _) = Ui::for_test(Form::Text);

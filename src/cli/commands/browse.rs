@@ -13,7 +13,7 @@ use crate::args::{ArchiveArg, ContainerArgs, ResourceArgs};
 use crate::key_args::KeyArgs;
 use crate::open_archive;
 use crate::report::{CommandResult, Failure, Outcome};
-use crate::signals::{self, Attended, CleanStop};
+use crate::signals::{self, SignalsHandled, CleanStop};
 use crate::ui::Ui;
 use nra_format::Error;
 use nra_format::archive::{Archive, Extension, OpenOptions, is_no_archive, open_path};
@@ -33,12 +33,12 @@ use nra_tui::options::{Opened, Opener, Options};
 use nra_tui::run;
 use nra_tui::state::jobs::Ending;
 
-/// Bound for decoded blocks and pages unless `--memory` says otherwise, bytes: enough for what a screen shows. Of what is
-/// kept and thrown out again on many threads the allocator keeps some for each of them.
+/// Default size of the cache for blocks and pages, bytes: enough for one screen. Larger caches also cost memory in the
+/// allocator, which keeps freed memory per thread.
 const CACHE: u64 = 16 << 20;
-/// Bytes that tell what is no archive.
+/// Bytes read to recognize files that are not archives.
 const PROBE: u64 = 512;
-/// Files of a directory that are looked at in search of archives.
+/// Files of a directory that are considered as archives.
 const MAX_FILES: usize = 1_000;
 
 /// Arguments of `nra browse`.
@@ -49,25 +49,25 @@ Examples:
   nra photos.nra
   nra browse photos.nra@3")]
 pub struct Args {
-    /// Archive (A@N: as of commit N), or directory with archives: .
+    /// Archive, A@N for commit N of A, or directory with archives
     #[arg(value_name = "ARCHIVE")]
     archive: Option<PathBuf>,
-    /// Show the archive as it was at commit N (nra log lists them)
+    /// Show commit N instead of the newest (see nra log)
     #[arg(long, value_name = "N", requires = "archive")]
     at: Option<u64>,
-    /// Change nothing: adding, removing and renaming are off
+    /// Disable adding, removing and renaming
     #[arg(long)]
     read_only: bool,
-    /// Colours for a dark or a light ground, or none
+    /// Use colours for a dark or light background, or none
     #[arg(long, value_name = "NAME", value_enum)]
     theme: Option<ThemeArg>,
-    /// How to draw pictures
+    /// Draw pictures with this method
     #[arg(long, value_name = "HOW", value_enum)]
     pictures: Option<PicturesArg>,
-    /// Let the cursor of the terminal follow, for screen readers: no mouse, no second pane
+    /// Move the terminal cursor with the selection, for screen readers
     #[arg(long)]
     linear: bool,
-    /// Leave the mouse to the terminal
+    /// Do not use the mouse
     #[arg(long)]
     no_mouse: bool,
     #[command(flatten)]
@@ -78,16 +78,16 @@ pub struct Args {
     resources: ResourceArgs,
 }
 
-/// Colours, as they are asked for.
+/// Theme option.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 enum ThemeArg {
-    /// As the terminal says
+    /// Detect from the terminal
     Auto,
     /// Light text on dark
     Dark,
     /// Dark text on light
     Light,
-    /// None
+    /// No colours
     Mono,
 }
 
@@ -102,20 +102,20 @@ impl From<ThemeArg> for ThemeName {
     }
 }
 
-/// How pictures are drawn, as it is asked for.
+/// Picture option.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 enum PicturesArg {
-    /// As the terminal can
+    /// Detect from the terminal
     Auto,
-    /// By the protocol of kitty
+    /// Kitty protocol
     Kitty,
-    /// By that of iTerm2
+    /// iTerm2 protocol
     Iterm2,
-    /// As sixels
+    /// Sixel
     Sixel,
-    /// With half blocks
+    /// Half blocks
     Blocks,
-    /// Not at all: format and size are told
+    /// No pictures, only format and size
     Off,
 }
 
@@ -136,15 +136,15 @@ impl From<PicturesArg> for Pictures {
 ///
 /// # Errors
 ///
-/// When there is no terminal, or the archive does not open.
+/// If there is no terminal, or the archive cannot be opened.
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     if !is_interactive() {
-        let failure = Failure::usage("browse needs a terminal for its screen and its keys");
-        return Err(failure.hint("nra list ARCHIVE prints what is in an archive"));
+        let failure = Failure::usage("browse requires a terminal");
+        return Err(failure.hint("use nra list ARCHIVE to list its entries"));
     }
     if is_dumb(std::env::var_os("TERM").as_deref()) {
-        let failure = Failure::usage("browse draws a screen, which this terminal can't by its name (TERM=dumb)");
-        let hint = "nra list -l ARCHIVE prints what is in an archive; for a screen reader TERM=xterm nra browse --linear ARCHIVE";
+        let failure = Failure::usage("browse does not support this terminal (TERM=dumb)");
+        let hint = "use nra list -l ARCHIVE, or for screen readers TERM=xterm nra browse --linear ARCHIVE";
         return Err(failure.hint(hint));
     }
     let resources = ResourceArgs { memory: args.resources.memory.or(Some(CACHE)), ..args.resources.clone() };
@@ -179,10 +179,10 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     };
     let place = directory.unwrap_or(Path::new(".")).to_owned();
     let is_named = opened.is_some() || locked.is_some();
-    // Where one is named, the others are looked for when they are asked for.
+    // If an archive is given, others are searched for only on request.
     let archives = if is_named { Vec::new() } else { archives_in(&place) };
     if !is_named && archives.is_empty() {
-        return Err(Failure::usage("there is no archive in this directory").hint("nra browse ARCHIVE names one"));
+        return Err(Failure::usage("no archives found in this directory").hint("use nra browse ARCHIVE to open one"));
     }
     let environment = Environment::read();
     let (mut config, warnings) = Config::read(&environment);
@@ -193,29 +193,29 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     config.preview &= !config.linear;
     let opener = opener(opened.as_ref(), options);
     let look = Arc::new(move || archives_in(&place));
-    let (pass, read_only) = (signals::pass, args.read_only);
+    let (pass, read_only) = (signals::discard_interrupt, args.read_only);
     let options = Options { environment, config, warnings, opener, pass, archives, look, locked, read_only };
-    // Signals end the browser, which gives the terminal back; jobs that go on without it stop cleanly.
+    // Signals end the browser, which restores the terminal. Jobs that continue without it stop cleanly.
     let _clean = CleanStop::begin();
-    let attended = Attended::begin();
+    let attended = SignalsHandled::begin();
     let left = run::run(opened, &options);
     drop(attended);
     match left {
-        // The one that was named has not been seen for want of a password.
+        // The given archive was never opened because no password was entered.
         Ok(left) if options.locked.is_some() && left.is_vacant() && left.ended_by().is_none() => Err(Error::KeyNeeded.into()),
         Ok(left) => follow(left, ui),
         Err(error) => Err(Error::io("use", "the terminal", error).into()),
     }
 }
 
-/// Follows what goes on without the screen, and says how it ended.
+/// Reports jobs that continue after the screen has closed, and their results.
 fn follow(mut left: BackgroundRun, ui: &Ui) -> CommandResult {
     let console = ui.console();
     let mut failed = None;
     while let Some(told) = left.tell() {
         match told {
             JobReport::GoingOn(count) => {
-                console.note(&format!("{} still at work; ctrl-c stops", nra_text::counted(count as u64, "job is", "jobs are")));
+                console.note(&format!("{} still running; press ctrl-c to stop", nra_text::counted(count as u64, "job is", "jobs are")));
             }
             JobReport::Running(job) => {
                 let share = job.share().map_or_else(String::new, |share| format!(": {:.0} %", share * 100.0));
@@ -232,7 +232,7 @@ fn follow(mut left: BackgroundRun, ui: &Ui) -> CommandResult {
                     Ending::Degraded => {
                         console.warn(Warning::degraded([], text));
                     }
-                    // The last one is what the process ends with, unless a signal ends it.
+                    // The last failure is the result of the process, unless a signal ends it.
                     Ending::Failed | Ending::Cancelled => {
                         let cannot = if ending == Ending::Failed { "cannot " } else { "" };
                         let message = format!("{cannot}{}: {text}", job.title);
@@ -259,40 +259,40 @@ fn argument(path: &Path, args: &Args) -> ArchiveArg {
     ArchiveArg { archive: path.to_owned(), at: *at, container: container.clone(), keys: keys.clone() }
 }
 
-/// Says whether there are a screen and keys.
+/// Returns whether standard input and output are a terminal.
 pub fn is_interactive() -> bool {
     io::stdout().is_terminal() && io::stdin().is_terminal()
 }
 
-/// Says whether a terminal of this name moves no cursor.
+/// Returns whether a terminal of this name cannot move its cursor.
 fn is_dumb(term: Option<&OsStr>) -> bool {
     term.is_some_and(|term| term == "dumb")
 }
 
-/// What opens the files that were opened, and the keys of the last one, unlocked: to try a password takes its time.
+/// Passwords and keys of the files opened so far, and the unlocked keys of the last one, because deriving a key takes time.
 #[derive(Default)]
-struct Known {
+struct KeyCache {
     secrets: HashMap<PathBuf, Option<Secret>>,
     unlocked: Option<(PathBuf, Keyring)>,
 }
 
-impl Known {
-    /// Keeps what has opened a file. The keys of the one before go.
+impl KeyCache {
+    /// Keeps the password or key of a file. Drops the unlocked keys of the previous one.
     fn keep(&mut self, path: PathBuf, secret: Option<Secret>, archive: &dyn Archive) {
         self.unlocked = archive.keyring().map(|keyring| (path.clone(), keyring.clone()));
         self.secrets.insert(path, secret);
     }
 
-    /// Has a file opened as it was before.
+    /// Applies the known password or key of a file to the options.
     fn apply(&self, path: &Path, options: &mut OpenOptions) {
         options.key = self.secrets.get(path).cloned().flatten();
         options.unlocked = self.unlocked.as_ref().filter(|(file, _)| file == path).map(|(_, keyring)| keyring.clone());
     }
 }
 
-/// Returns how other archives, and commits of the one that is open, are opened.
+/// Returns the function that opens other archives, and commits of the current one.
 fn opener(current: Option<&Opened>, options: OpenOptions) -> Opener {
-    let mut known = Known::default();
+    let mut known = KeyCache::default();
     if let Some(Opened { path: Some(path), archive, .. }) = current {
         known.keep(path.clone(), options.key.clone(), &**archive);
     }
@@ -301,10 +301,10 @@ fn opener(current: Option<&Opened>, options: OpenOptions) -> Opener {
         let (path, commit) = match target {
             OpenTarget::File(path) => (path.clone(), None),
             OpenTarget::Unlocked if shown.as_os_str().is_empty() => {
-                let detail = "standard input can't be read again: -p asks for the password at the start".to_owned();
+                let detail = "standard input cannot be read again; use -p to enter the password at the start".to_owned();
                 return Err(Error::Usage { detail });
             }
-            // The browser itself goes into archives within this one.
+            // The browser itself opens archives within this one.
             OpenTarget::Unlocked | OpenTarget::Nested(_) | OpenTarget::Parent => (shown.to_owned(), None),
             OpenTarget::Commit(commit) => (shown.to_owned(), *commit),
         };
@@ -332,7 +332,7 @@ fn open(path: PathBuf, options: &OpenOptions) -> Result<Opened, Error> {
     Ok(Opened { archive, name: name(&path), path: Some(path), is_past, remains })
 }
 
-/// Opens what is left of an NRA archive that does not open as one, and says what it is; the error when nothing is.
+/// Opens a damaged NRA archive for salvage and describes the damage. Returns `error` if that fails, too.
 fn what_remains(path: &Path, options: &OpenOptions, error: Error) -> Result<(NraReader, String), Error> {
     let by_name = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("nra"));
     if !(matches!(error, Error::Corrupt { .. }) || matches!(error, Error::NotAnArchive { .. }) && by_name) {
@@ -340,29 +340,29 @@ fn what_remains(path: &Path, options: &OpenOptions, error: Error) -> Result<(Nra
     }
     let found = FileSource::open(path).and_then(|source| open_remains(Arc::new(source), options));
     match found {
-        Ok((archive, base)) if base > 0 => Ok((archive, format!("damaged: {base} bytes lie in front of the archive"))),
+        Ok((archive, base)) if base > 0 => Ok((archive, format!("damaged: {base} unexpected bytes before the archive"))),
         Ok((archive, base)) if base < 0 => {
             Ok((archive, format!("damaged: the first {} bytes of the archive are missing", base.unsigned_abs())))
         }
         Ok((archive, _)) => Ok((archive, format!("damaged: {error}"))),
-        // The password opens what remains as it opens the whole.
+        // The same password is needed.
         Err(Error::KeyNeeded) => Err(Error::KeyNeeded),
         Err(Error::WrongKey) => Err(Error::WrongKey),
         Err(_) => Err(error),
     }
 }
 
-/// Returns what an archive is called on the screen.
+/// Returns the name of an archive for the screen.
 fn name(path: &Path) -> String {
     let name = path.file_name().unwrap_or(path.as_os_str());
     glyphs::shown(name.as_bytes())
 }
 
-/// Returns the files of a directory that are archives, by name.
+/// Returns the archives in a directory, sorted by name.
 pub fn archives_in(directory: &Path) -> Vec<PathBuf> {
     let Ok(files) = std::fs::read_dir(directory) else { return Vec::new() };
     let files = files.flatten().take(MAX_FILES).filter(|file| file.file_type().is_ok_and(|kind| kind.is_file()));
-    // By name: to look into each file would read them all.
+    // By extension: detection by content would have to read all files.
     let is_archive = |path: &PathBuf| {
         let extension = Extension::of(path.as_os_str().as_bytes());
         extension.is_some_and(|extension| !matches!(extension.container, Container::Compressed(_)))
@@ -374,11 +374,11 @@ pub fn archives_in(directory: &Path) -> Vec<PathBuf> {
     archives
 }
 
-/// Says whether the first bytes of a file show that it is no archive, whatever it is called.
+/// Returns whether the first bytes of a file show that it is not an archive, whatever its extension.
 fn is_none(path: &Path) -> bool {
     let mut first = Vec::new();
     let read = File::open(path).and_then(|file| file.take(PROBE).read_to_end(&mut first));
-    // What can't be read tells why when it is chosen.
+    // For an unreadable file, the error appears when it is opened.
     read.is_ok() && is_no_archive(&first)
 }
 
@@ -390,7 +390,7 @@ mod tests {
     use nra_format::progress::Recorder;
 
     #[test]
-    fn files_that_only_look_like_archives_are_not_offered() {
+    fn files_with_other_content_are_not_listed_as_archives() {
         let folder = tempfile::tempdir().unwrap();
         let put = |name: &str, bytes: &[u8]| std::fs::write(folder.path().join(name), bytes).unwrap();
         put("empty.nra", b"");
@@ -403,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_stay_unlocked_as_long_as_their_archive_is_open() {
+    fn unlocked_keys_are_kept_for_last_archive_only() {
         let folder = tempfile::tempdir().unwrap();
         let (sealed, plain) = (folder.path().join("sealed.nra"), folder.path().join("plain.nra"));
         let secret = Secret::raw([7; 32]);
@@ -413,12 +413,12 @@ mod tests {
             Writer::create(File::create(path).unwrap(), options).unwrap().finish(&Recorder::default()).unwrap();
         }
         let open = |path: &PathBuf, key| open_path(path, &OpenOptions { key, ..OpenOptions::default() }).unwrap();
-        let known = |known: &Known, path: &Path| {
+        let known = |known: &KeyCache, path: &Path| {
             let mut options = OpenOptions::default();
             known.apply(path, &mut options);
             (options.key.is_some(), options.unlocked.is_some())
         };
-        let mut kept = Known::default();
+        let mut kept = KeyCache::default();
         kept.keep(sealed.clone(), Some(secret.clone()), &*open(&sealed, Some(secret)));
         assert_eq!((known(&kept, &sealed), known(&kept, &plain)), ((true, true), (false, false)));
         kept.keep(plain.clone(), None, &*open(&plain, None));
@@ -426,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dumb_terminal_is_known_by_its_name() {
+    fn dumb_terminal_is_detected_by_name() {
         assert!(is_dumb(Some(OsStr::new("dumb"))));
         assert!(!is_dumb(Some(OsStr::new("xterm-256color"))) && !is_dumb(None));
     }

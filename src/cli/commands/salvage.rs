@@ -83,20 +83,13 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let name = Quoted::new(args.archive.as_os_str().as_encoded_bytes()).to_string();
     let mut options = OpenOptions::default();
     args.resources.apply(&mut options);
-    options.key = args.keys.to_open(&name)?;
     let source: Arc<dyn ReadAt> = Arc::new(Patient(FileSource::open(&args.archive)?));
     // Keep the damaged archive: a later attempt may recover more.
     check_different_file(&args.archive, Some(&args.output), "choose another name to keep the damaged archive")?;
-    let opened = match open_remains(Arc::clone(&source), &options) {
-        Err(Error::KeyNeeded) => match args.keys.when_needed(&name)? {
-            Some(secret) => {
-                options.key = Some(secret);
-                open_remains(source, &options)
-            }
-            None => Err(Error::KeyNeeded),
-        },
-        opened => opened,
-    };
+    let opened = args.keys.open(&name, |key| {
+        options.key = key;
+        open_remains(Arc::clone(&source), &options)
+    })?;
     let (archive, base) = opened.map_err(|error| explain(error, &args.archive, &name))?;
     if archive.entry_count() == 0 && archive.is_index_damaged() {
         return Err(Failure::damaged(format!("{name}: no recoverable entries found")));

@@ -37,8 +37,11 @@ const READ: [OldOption; 3] = [INPUT, ARCHIVE, ENTRY];
 const APPEND: [OldOption; 5] = [INPUT, ARCHIVE, LEVEL, DICTIONARY, AIM];
 const LEVEL: OldOption = OldOption { names: &["--zstd-level"], takes_value: true, becomes: Becomes::Option("--level") };
 const DICTIONARY: OldOption = OldOption { names: &["--dictionary"], takes_value: false, becomes: Becomes::Flag("--dict=auto") };
-const AIM: OldOption =
-    OldOption { names: &["--optimize-for"], takes_value: true, becomes: Becomes::Choice(&[("speed", "--fast"), ("size", "--best")]) };
+const AIM: OldOption = OldOption {
+    names: &["--optimize-for"],
+    takes_value: true,
+    becomes: Becomes::Choice(&[("speed", "--fast"), ("size", "--best")]),
+};
 const PACK: [OldOption; 5] = [
     INPUT,
     // The title of the archive.

@@ -13,7 +13,7 @@ use crate::args::{ArchiveArg, ContainerArgs, ResourceArgs};
 use crate::key_args::KeyArgs;
 use crate::open_archive;
 use crate::report::{CommandResult, Failure, Outcome};
-use crate::signals::{self, SignalsHandled, CleanStop};
+use crate::signals::{self, CleanStop, SignalsHandled};
 use crate::ui::Ui;
 use nra_format::Error;
 use nra_format::archive::{Archive, Extension, OpenOptions, is_no_archive, open_path};
@@ -215,7 +215,10 @@ fn follow(mut left: BackgroundRun, ui: &Ui) -> CommandResult {
     while let Some(told) = left.tell() {
         match told {
             JobReport::GoingOn(count) => {
-                console.note(&format!("{} still running; press ctrl-c to stop", nra_text::counted(count as u64, "job is", "jobs are")));
+                console.note(&format!(
+                    "{} still running; press ctrl-c to stop",
+                    nra_text::counted(count as u64, "job is", "jobs are")
+                ));
             }
             JobReport::Running(job) => {
                 let share = job.share().map_or_else(String::new, |share| format!(": {:.0} %", share * 100.0));

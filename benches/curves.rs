@@ -8,7 +8,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use nra::convert::pack::{Destination, Input, PackOptions, pack};
+use nra::convert::{Destination, Format, Input, NraSink, Options, Sink, Source, WalkSource, convert};
 use nra::format::archive::{Access, OpenOptions, open_path};
 use nra::format::codec::Method;
 use nra::format::entry::Kind;
@@ -72,11 +72,11 @@ fn settings() -> Vec<(String, WriterOptions)> {
 fn measure(directory: &Path, name: &str, writer: WriterOptions) {
     let scratch = tempfile::tempdir().expect("a scratch directory");
     let file = scratch.path().join("curve.nra");
-    let options = PackOptions { writer, sync: false, reproducible: true, ..PackOptions::default() };
+    let options = Options { sync: false, reproducible: true, ..Options::default() };
+    let sink = Sink::Archive(Destination::new_file(&file), Format::Nra(NraSink { writer, ..NraSink::default() }));
+    let source = Source::Walk(WalkSource::new([Input::new(directory)]));
     let before = cpu_seconds();
-    let stats =
-        pack(&[Input::new(directory)], Destination::File { path: file.clone(), overwrite: true }, &options, &Recorder::default())
-            .expect("packing works");
+    let stats = convert(source, sink, &options, &Recorder::default()).expect("packing works");
     let cpu = cpu_seconds() - before;
 
     let archive = open_path(&file, &OpenOptions::default()).expect("the archive opens");

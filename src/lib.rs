@@ -8,7 +8,7 @@
 //! | open an archive: a file, memory, or anything that reads at an offset | [`format::archive::open_path`], [`format::archive::open`], [`format::source::ReadAt`] |
 //! | list, look up, read, verify | [`format::archive::Archive`] |
 //! | write an archive entry by entry | [`format::nra::writer::Writer`] |
-//! | pack a directory, extract an archive | [`convert::pack`], [`convert::extract`] |
+//! | pack a directory, extract an archive, convert one to another format | [`convert::convert`] |
 //! | follow or stop long work | [`format::progress::Monitor`] |
 //!
 //! Without default features the crate is this library alone; the feature `cli` adds the command line, `tui` the browser in the terminal.
@@ -50,9 +50,8 @@
 //! # Packing and extracting
 //!
 //! ```
-//! use nra::convert::extract::{ExtractOptions, Target, extract};
-//! use nra::convert::pack::{Destination, Input, PackOptions, pack};
 //! use nra::convert::select::Selection;
+//! use nra::convert::{Destination, DirectorySink, DirectoryTarget, Format, Input, NraSink, Options, Sink, Source, WalkSource, convert};
 //! use nra::format::archive::{OpenOptions, open_path};
 //! use nra::format::progress::Recorder;
 //!
@@ -62,12 +61,14 @@
 //!
 //! let file = work.path().join("photos.nra");
 //! let monitor = Recorder::default();
-//! let destination = Destination::File { path: file.clone(), overwrite: false };
-//! pack(&[Input::new(work.path().join("photos"))], destination, &PackOptions::default(), &monitor)?;
+//! let options = Options::default();
+//! let photos = WalkSource::new([Input::new(work.path().join("photos"))]);
+//! let sink = Sink::Archive(Destination::new_file(&file), Format::Nra(NraSink::default()));
+//! convert(Source::Walk(photos), sink, &options, &monitor)?;
 //!
 //! let archive = open_path(&file, &OpenOptions::default())?;
-//! let target = Target::Exactly(work.path().join("out"));
-//! extract(&*archive, &Selection::all(), &ExtractOptions::new(target), &monitor)?;
+//! let sink = DirectorySink::new(DirectoryTarget::Exactly(work.path().join("out")));
+//! convert(Source::Archive(&*archive, &Selection::all()), Sink::Directory(sink), &options, &monitor)?;
 //! assert_eq!(std::fs::read(work.path().join("out/a.txt"))?, b"hello");
 //! assert!(monitor.take_warnings().is_empty());
 //! # Ok::<(), Box<dyn std::error::Error>>(())

@@ -6,11 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
-use nra::convert::pack::Destination;
-use nra::convert::salvage::salvage;
+use nra::convert::{Destination, Format, NraSink, Options, Sink as To, Source, convert};
 use nra::format::archive::{Archive, Depth, OpenOptions};
 use nra::format::nra::reader::{NraReader, open_remains};
-use nra::format::nra::writer::WriterOptions;
 use nra::format::progress::Recorder;
 use nra::format::source::MemorySource;
 use nra::fuzzing::Operation;
@@ -68,9 +66,10 @@ fn saved(archive: &NraReader) -> Option<Box<dyn Archive>> {
         return None;
     }
     let out = Sink::default();
-    let options = WriterOptions { threads: 1, reproducible: true, ..WriterOptions::balanced() };
+    let options = Options { threads: 1, reproducible: true, sync: false, ..Options::default() };
     let monitor = Recorder::default();
-    let done = salvage(archive, Destination::Stream(Box::new(out.clone())), options, false, &monitor);
+    let to = To::Archive(Destination::Stream(Box::new(out.clone())), Format::Nra(NraSink::default()));
+    let done = convert(Source::Damaged(archive), to, &options, &monitor);
     for warning in monitor.take_warnings() {
         check_text(&warning.message);
     }

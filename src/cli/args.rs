@@ -9,7 +9,7 @@ use std::thread::available_parallelism;
 use clap::{ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueEnum};
 
 use crate::key_args::KeyArgs;
-use nra_convert::pack::OwnerPolicy;
+use nra_convert::OwnerPolicy;
 use nra_format::archive::{Format, OpenOptions};
 use nra_format::names::NameEncoding;
 use nra_text::parse_size;

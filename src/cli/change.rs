@@ -16,7 +16,7 @@ use crate::key_args::KeyArgs;
 use crate::open_archive;
 use crate::report::{CommandResult, Failure, Outcome};
 use crate::ui::Ui;
-use nra_convert::pack::named;
+use nra_convert::named;
 use nra_format::Error;
 use nra_format::crypt::Keyring;
 use nra_format::nra::recovery::standing;

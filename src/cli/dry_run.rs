@@ -1,15 +1,16 @@
 //! Dry runs of commands that store entries.
 
+use std::cell::{Cell, RefCell};
 use std::path::Path;
 
 use serde::Serialize;
 
 use crate::report::{CommandResult, Outcome};
 use crate::ui::Ui;
+use nra_convert::{NullSink, Options, Sink, Source, convert};
 use nra_format::Error;
 use nra_format::entry::Kind;
 use nra_format::path::EntryPath;
-use nra_format::progress::Monitor;
 use nra_text::{ArchiveField, PathField};
 
 /// Suffix of messages about a dry run.
@@ -33,26 +34,27 @@ struct DryRun {
     entries: u64,
 }
 
-/// Receives each entry that would be stored.
-pub type Visit<'a> = &'a mut dyn FnMut(&EntryPath, Kind) -> Result<(), Error>;
-
-/// Lists the entries that `command` would store in `output`, as enumerated by `survey`.
+/// Lists the entries that `command` would store in `output`.
 ///
 /// # Errors
 ///
-/// As `survey` does.
+/// As the dry run of the conversion.
 pub fn list(
     command: &'static str,
     output: &Path,
-    survey: &mut dyn FnMut(&dyn Monitor, Visit<'_>) -> Result<(), Error>,
+    source: Source<'_>,
+    sink: Sink<'_>,
+    options: &Options,
     ui: &mut Ui,
 ) -> CommandResult {
     ui.list(command, "entries");
-    let mut entries = 0;
-    let mut failure = None;
+    let entries = Cell::new(0);
+    let failure = Cell::new(None);
     let progress = ui.progress("scanning");
-    let result = survey(&progress, &mut |path, kind| {
-        entries += 1;
+    let printer = RefCell::new(&mut *ui);
+    let visit = |path: &EntryPath, kind: Kind| {
+        entries.set(entries.get() + 1);
+        let mut ui = printer.borrow_mut();
         let bytes = path.as_bytes();
         let printed = if ui.is_json() {
             ui.record(&EntryRecord { record: "entry", path: PathField::new(bytes), kind: nra_text::kind(kind) })
@@ -60,14 +62,16 @@ pub fn list(
             ui.name_line("", bytes, "")
         };
         printed.map_err(|error| {
-            failure = Some(error);
+            failure.set(Some(error));
             Error::Cancelled
         })
-    });
+    };
+    let sink = Sink::Null(NullSink { of: Box::new(sink), visit: Some(&visit) });
+    let result = convert(source, sink, options, &progress);
     drop(progress);
-    if let Some(failure) = failure {
+    if let Some(failure) = failure.take() {
         return Err(failure);
     }
     result?;
-    ui.finish(Outcome::Done, "summary", &DryRun { archive: ArchiveField::new(output), entries })
+    ui.finish(Outcome::Done, "summary", &DryRun { archive: ArchiveField::new(output), entries: entries.get() })
 }

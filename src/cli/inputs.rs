@@ -10,9 +10,9 @@ use clap::{ArgMatches, Args, Command, FromArgMatches};
 
 use crate::args::{FilterArgs, ListArgs, PatternArgs, Rule, RuleArgs};
 use crate::report::{CommandResult, Failure};
-use nra_convert::pack::{Filter, Input};
 use nra_convert::rules::Rules;
 use nra_convert::select::Selection;
+use nra_convert::{Filter, Input};
 use nra_format::Error;
 use nra_format::error::{STANDARD_INPUT, Subject};
 use nra_format::path::Quoted;

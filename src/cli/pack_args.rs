@@ -11,8 +11,8 @@ use crate::attributes::{self, Of};
 use crate::inputs;
 use crate::report::{CommandResult, Failure};
 use crate::ui::Ui;
-use nra_convert::pack::{GivenOwner, OwnerPolicy, PackOptions};
 use nra_convert::repair::{MEMORY_BYTES, protect};
+use nra_convert::{GivenOwner, MetadataPolicy, Options, OwnerPolicy, WalkSource};
 use nra_format::Error;
 use nra_format::codec::{Codec, Method};
 use nra_format::entry::{Attribute, Timestamp};
@@ -245,39 +245,60 @@ impl PackingArgs {
     /// # Errors
     ///
     /// If they contradict each other.
-    pub fn options(&self) -> CommandResult<PackOptions> {
-        options(self)
+    pub fn packing(&self) -> CommandResult<Packing> {
+        packing(self)
     }
 }
 
-fn options(args: &PackingArgs) -> CommandResult<PackOptions> {
+/// What the arguments say about packing. The inputs are missing.
+#[derive(Debug, Clone)]
+pub struct Packing {
+    /// Which files are packed, and how they are stored.
+    pub source: WalkSource,
+    /// Compression and attributes of the archive.
+    pub writer: WriterOptions,
+    /// Everything else.
+    pub options: Options,
+}
+
+fn packing(args: &PackingArgs) -> CommandResult<Packing> {
     let fidelity = &args.fidelity;
     let mut filter = inputs::filter(&args.filter)?;
     filter.skip_caches = args.exclude_caches;
     let owner = fidelity.owner.policy(&fidelity.keep);
-    let most = PackOptions::default().window_names;
+    let most = WalkSource::default().window_names;
     let window_names = args.resources.memory.map_or(most, |memory| {
         let names = memory / NAMES_SHARE / NAME_BYTES;
         usize::try_from(names).unwrap_or(usize::MAX).min(most)
     });
     let mut writer = writer_options(&args.compression, &args.resources, &args.message)?;
     writer.attributes = parse_attributes(&args.attr, Of::Archive)?;
-    Ok(PackOptions {
-        writer,
-        window_names,
+    let metadata = MetadataPolicy {
+        owner,
+        xattrs: !fidelity.keep.no_xattrs,
+        times: !fidelity.keep.no_times,
+        latest: if fidelity.reproducible { source_date_epoch()? } else { None },
+        ..MetadataPolicy::default()
+    };
+    let options = Options {
+        metadata,
+        reproducible: fidelity.reproducible,
+        message: args.message.clone(),
+        threads: writer.threads,
+        memory_bytes: writer.memory_bytes,
+        ..Options::default()
+    };
+    let source = WalkSource {
+        inputs: Vec::new(),
         filter,
         prefix: prefix(args.prefix.as_deref())?,
         follow_symlinks: fidelity.dereference,
         one_file_system: args.one_file_system,
-        owner,
-        xattrs: !fidelity.keep.no_xattrs,
         tags: parse_attributes(&args.tag, Of::Entries)?,
         media_types: args.media_type.clone(),
-        times: !fidelity.keep.no_times,
-        reproducible: fidelity.reproducible,
-        latest: if fidelity.reproducible { source_date_epoch()? } else { None },
-        sync: true,
-    })
+        window_names,
+    };
+    Ok(Packing { source, writer, options })
 }
 
 /// Returns the path below which everything is stored; `.` is the top directory.

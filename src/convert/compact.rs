@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 pub use nra_format::nra::compact::Compaction;
 
-use crate::new_file::NewFile;
-use crate::pack::named;
+use crate::sink::new_file::NewFile;
+use crate::sink::output::named;
 use nra_format::error::{Error, Result};
 use nra_format::nra::compact::{compact as write, plan as look};
 use nra_format::nra::recovery::protect;

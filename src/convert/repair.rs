@@ -6,7 +6,7 @@ use std::sync::Arc;
 pub use nra_format::nra::recovery::{Geometry, Report};
 
 use crate::compact::Target;
-use crate::new_file::NewFile;
+use crate::sink::new_file::NewFile;
 use nra_format::error::Result;
 use nra_format::nra::reader::NraReader;
 use nra_format::nra::recovery::{self, check, restore};

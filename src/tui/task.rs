@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use crate::state::pending::PendingChange;
-use nra_convert::extract::Overwrite;
+use nra_convert::Overwrite;
 
 /// Long work.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use std::os::unix::fs::MetadataExt;
 use std::sync::Mutex;
 
-use nra::convert::extract::{Action, Answer, ExtractStats, Overwrite};
+use nra::convert::{Action, Answer, DirectoryStats, Overwrite};
 use nra::format::Error;
 use nra::format::entry::Kind;
 use nra::format::error::ConflictKind;
@@ -54,7 +54,7 @@ fn each_policy_does_what_it_says() {
         (Overwrite::Rename, "old", "old", vec!["a (2).txt", "d/b (2)", "d/l (2)"]),
     ] {
         let place = occupied();
-        let (result, warnings) = place.extract_with(&archive(), |options| options.overwrite = overwrite);
+        let (result, warnings) = place.extract_with(&archive(), |extraction| extraction.sink.overwrite = overwrite);
         result.unwrap();
         assert!(warnings.is_empty());
         let tree = place.tree();
@@ -72,7 +72,7 @@ fn each_policy_does_what_it_says() {
 fn backups_are_numbered() {
     let place = occupied();
     for _ in 0..3 {
-        place.extract_with(&Fake::new().file("z", b"x"), |options| options.overwrite = Overwrite::Backup).0.unwrap();
+        place.extract_with(&Fake::new().file("z", b"x"), |extraction| extraction.sink.overwrite = Overwrite::Backup).0.unwrap();
     }
     let names: Vec<_> = place.tree().into_keys().filter(|name| name.starts_with('z')).collect();
     assert_eq!(names, ["z", "z~", "z~2"]);
@@ -86,7 +86,7 @@ fn newer_files_are_kept() {
         .dir("d")
         .file_with("d/b", b"new", time(99_000_000_000, 0))
         .file("d/l", b"of unknown age");
-    let (result, _) = place.extract_with(&archive, |options| options.overwrite = Overwrite::KeepNewer);
+    let (result, _) = place.extract_with(&archive, |extraction| extraction.sink.overwrite = Overwrite::KeepNewer);
     let stats = result.unwrap();
     assert_eq!((stats.files, stats.kept), (1, 2));
     let tree = place.tree();
@@ -110,7 +110,7 @@ fn a_directory_in_the_way_is_never_replaced_and_costs_one_entry() {
     for overwrite in [Overwrite::Replace, Overwrite::KeepNewer, Overwrite::Skip] {
         let place = with_directory();
         let (_, rehearsed) = rehearse(&place, &archive(), overwrite);
-        let (result, warnings) = place.extract_with(&archive(), |options| options.overwrite = overwrite);
+        let (result, warnings) = place.extract_with(&archive(), |extraction| extraction.sink.overwrite = overwrite);
         let stats = result.unwrap();
         assert_eq!((stats.files, stats.kept, stats.omitted), (2, 0, 1), "{overwrite:?}");
         assert_eq!((rehearsed.made(), rehearsed.kept, rehearsed.omitted), (stats.made(), 0, 1));
@@ -125,7 +125,7 @@ fn a_directory_in_the_way_stays_under_its_name_or_another() {
     for (overwrite, made, precious) in [(Overwrite::Backup, "z", "z~/precious"), (Overwrite::Rename, "z (2)", "z/precious")] {
         let place = with_directory();
         let (told, rehearsed) = rehearse(&place, &archive(), overwrite);
-        let (result, warnings) = place.extract_with(&archive(), |options| options.overwrite = overwrite);
+        let (result, warnings) = place.extract_with(&archive(), |extraction| extraction.sink.overwrite = overwrite);
         let stats = result.unwrap();
         assert!(warnings.is_empty(), "{warnings:?}");
         let tree = place.tree();
@@ -150,7 +150,7 @@ fn a_directory_does_not_get_the_name_of_another_one() {
     let archive = Fake::new().dir("d").file("d/x", b"1").dir("d (2)").file("d (2)/x", b"2");
     let place = Place::new();
     std::fs::write(place.at("d"), "old").unwrap();
-    let (result, warnings) = place.extract_with(&archive, |options| options.overwrite = Overwrite::Rename);
+    let (result, warnings) = place.extract_with(&archive, |extraction| extraction.sink.overwrite = Overwrite::Rename);
     assert!(warnings.is_empty(), "{warnings:?}");
     assert_eq!(result.unwrap().renamed, 1);
     let tree = place.tree();
@@ -174,14 +174,14 @@ fn a_directory_gets_another_name_with_all_that_is_in_it() {
         std::os::unix::fs::symlink(place.dir.path().join("outside"), place.at("d")).unwrap();
         std::fs::create_dir(place.at("d (2)")).unwrap();
         let told = Mutex::new(Vec::new());
-        let observe = |event: &nra::convert::extract::Event<'_>| {
+        let observe = |event: &nra::convert::Event<'_>| {
             told.lock().unwrap().push(String::from_utf8(event.path.to_vec()).unwrap());
         };
-        let (result, warnings) = place.extract_with(&archive, |options| {
-            options.overwrite = Overwrite::Rename;
+        let (result, warnings) = place.extract_with(&archive, |extraction| {
+            extraction.sink.overwrite = Overwrite::Rename;
             // Also with one entry a wave.
-            options.memory = 1;
-            options.observe = Some(&observe);
+            extraction.options.memory_bytes = 1;
+            extraction.sink.observe = Some(&observe);
         });
         let stats = result.unwrap();
         assert!(warnings.is_empty(), "{warnings:?}");
@@ -216,7 +216,7 @@ fn a_file_in_the_way_of_a_directory_goes_or_stays_as_files_do() {
         std::fs::write(place.at("d"), "x").unwrap();
         let (told, rehearsed) = rehearse(&place, archive, overwrite);
         assert_eq!(told.first().map(|(_, action)| *action), action, "{overwrite:?}");
-        let (result, warnings) = place.extract_with(archive, |options| options.overwrite = overwrite);
+        let (result, warnings) = place.extract_with(archive, |extraction| extraction.sink.overwrite = overwrite);
         let stats = result.unwrap();
         assert_eq!((stats.omitted, warnings.len()), (omitted, usize::try_from(omitted).unwrap()), "{warnings:?}");
         assert_eq!((rehearsed.made(), rehearsed.omitted), (stats.made(), stats.omitted), "{overwrite:?}");
@@ -231,15 +231,15 @@ fn a_file_in_the_way_of_a_directory_goes_or_stays_as_files_do() {
 }
 
 /// Returns what a dry run tells, entry by entry, and its sums.
-fn rehearse(place: &Place, archive: &Fake, overwrite: Overwrite) -> (Vec<(String, Action)>, ExtractStats) {
+fn rehearse(place: &Place, archive: &Fake, overwrite: Overwrite) -> (Vec<(String, Action)>, DirectoryStats) {
     let before = place.tree();
     let told = Mutex::new(Vec::new());
-    let observe = |event: &nra::convert::extract::Event<'_>| {
+    let observe = |event: &nra::convert::Event<'_>| {
         told.lock().unwrap().push((String::from_utf8(event.path.to_vec()).unwrap(), event.action));
     };
-    let (result, _) = place.extract_with(archive, |options| {
-        (options.overwrite, options.dry_run) = (overwrite, true);
-        options.observe = Some(&observe);
+    let (result, _) = place.extract_with(archive, |extraction| {
+        (extraction.sink.overwrite, extraction.dry_run) = (overwrite, true);
+        extraction.sink.observe = Some(&observe);
     });
     assert_eq!(place.tree(), before);
     (told.into_inner().unwrap(), result.unwrap())
@@ -251,7 +251,8 @@ fn a_dry_run_leaves_out_what_the_run_leaves_out() {
     let archive = Fake::new().entry("dev", Kind::CharacterDevice, device).file("f", b"x").file("sub/f", b"y");
     for dry_run in [true, false] {
         let place = Place::new();
-        let (result, warnings) = place.extract_with(&archive, |options| (options.flat, options.dry_run) = (true, dry_run));
+        let (result, warnings) =
+            place.extract_with(&archive, |extraction| (extraction.sink.flat, extraction.dry_run) = (true, dry_run));
         let stats = result.unwrap();
         let paths: Vec<_> = warnings.iter().map(|warning| String::from_utf8_lossy(&warning.path).into_owned()).collect();
         assert_eq!((stats.files, stats.bytes, stats.omitted), (1, 1, 2), "{dry_run}");
@@ -268,7 +269,7 @@ fn existing_directories_keep_what_they_are_unless_replaced() {
     let place = occupied();
     place.extract(&archive).0.unwrap();
     assert_eq!(place.tree()["d"], "dir 755");
-    place.extract_with(&archive, |options| options.overwrite = Overwrite::Replace).0.unwrap();
+    place.extract_with(&archive, |extraction| extraction.sink.overwrite = Overwrite::Replace).0.unwrap();
     assert_eq!(place.tree()["d"], "dir 700");
     assert_eq!(place.at("d").metadata().unwrap().mtime_nsec(), 5);
 }
@@ -277,14 +278,14 @@ fn existing_directories_keep_what_they_are_unless_replaced() {
 fn the_user_is_asked_once_per_conflict() {
     let place = occupied();
     let asked = Mutex::new(Vec::new());
-    let ask = |conflict: &nra::convert::extract::Conflict<'_>| {
+    let ask = |conflict: &nra::convert::Conflict<'_>| {
         let path = String::from_utf8(conflict.path.to_vec()).unwrap();
         let overwrite = if path == "a.txt" { Overwrite::Rename } else { Overwrite::Replace };
         let all = path == "d/b";
         asked.lock().unwrap().push(format!("{path} {}", conflict.size));
         Ok(Answer { overwrite, all })
     };
-    let (result, _) = place.extract_with(&archive(), |options| options.ask = Some(&ask));
+    let (result, _) = place.extract_with(&archive(), |extraction| extraction.sink.ask = Some(&ask));
     result.unwrap();
     assert_eq!(asked.into_inner().unwrap(), ["a.txt 3", "d/b 3"]);
     let tree = place.tree();
@@ -297,14 +298,14 @@ fn the_user_is_asked_about_directories_too() {
     let place = with_directory();
     std::fs::write(place.at("d"), "old").unwrap();
     let asked = Mutex::new(Vec::new());
-    let ask = |conflict: &nra::convert::extract::Conflict<'_>| {
+    let ask = |conflict: &nra::convert::Conflict<'_>| {
         let path = String::from_utf8(conflict.path.to_vec()).unwrap();
         asked.lock().unwrap().push((path, conflict.wants_directory, conflict.is_directory));
         Ok(Answer { overwrite: Overwrite::Rename, all: false })
     };
     // The second time by what lies below it alone.
     for archive in [archive(), Fake::new().file("d/b", b"new").file("z", b"fine")] {
-        place.extract_with(&archive, |options| options.ask = Some(&ask)).0.unwrap();
+        place.extract_with(&archive, |extraction| extraction.sink.ask = Some(&ask)).0.unwrap();
         let asked = std::mem::take(&mut *asked.lock().unwrap());
         let d = asked.iter().position(|(path, ..)| path == "d").unwrap();
         assert_eq!(asked[d..], [("d".to_owned(), true, false), ("z".to_owned(), false, true)]);
@@ -318,8 +319,8 @@ fn the_user_is_asked_about_directories_too() {
 fn an_answer_can_stop_everything() {
     let place = occupied();
     let before = place.tree();
-    let ask = |_: &nra::convert::extract::Conflict<'_>| Err(Error::Cancelled);
-    let (result, _) = place.extract_with(&archive(), |options| options.ask = Some(&ask));
+    let ask = |_: &nra::convert::Conflict<'_>| Err(Error::Cancelled);
+    let (result, _) = place.extract_with(&archive(), |extraction| extraction.sink.ask = Some(&ask));
     assert!(matches!(result.unwrap_err(), Error::Cancelled));
     assert_eq!(place.tree(), before);
 }
@@ -329,7 +330,7 @@ fn the_old_file_stands_until_the_new_one_is_whole() {
     for overwrite in [Overwrite::Replace, Overwrite::Backup] {
         let place = occupied();
         let archive = Fake::new().runs("a.txt", vec![Run::Data(b"half".to_vec()), Run::Damage], |_| {});
-        let (result, warnings) = place.extract_with(&archive, |options| options.overwrite = overwrite);
+        let (result, warnings) = place.extract_with(&archive, |extraction| extraction.sink.overwrite = overwrite);
         assert_eq!(result.unwrap().damaged, 1);
         assert!(warnings[0].severity == Severity::Damage);
         let tree = place.tree();
@@ -344,7 +345,7 @@ fn a_second_run_gives_the_same_tree() {
     place.extract(&archive).0.unwrap();
     let before = place.tree();
     for overwrite in [Overwrite::Replace, Overwrite::Skip] {
-        let (result, warnings) = place.extract_with(&archive, |options| options.overwrite = overwrite);
+        let (result, warnings) = place.extract_with(&archive, |extraction| extraction.sink.overwrite = overwrite);
         result.unwrap();
         assert!(warnings.is_empty());
         assert_eq!(place.tree(), before);

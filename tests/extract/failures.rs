@@ -2,14 +2,13 @@
 
 use std::sync::atomic::Ordering;
 
-use nra::convert::extract::{ExtractOptions, Target, extract};
 use nra::convert::select::Selection;
 use nra::format::Error;
 use nra::format::progress::{Counter, Monitor, Recorder, Severity, Warning};
 
 use crate::common::child;
 use crate::fake::{Fake, Run};
-use crate::{Place, expect, messages, tree};
+use crate::{Extraction, Place, expect, messages, tree};
 
 #[test]
 fn damage_costs_the_entries_it_touches() {
@@ -42,9 +41,9 @@ fn a_full_disk_ends_the_work_and_leaves_no_half_file() {
     child::run_on_small_disk("failures::a_full_disk_ends_the_work_and_leaves_no_half_file", |directory| {
         for threads in [1, 3] {
             let archive = Fake::new().file("d/a", b"fine").file("d/big", &vec![1; 90 << 20]).dir("e").file("e/z", b"fine");
-            let mut options = ExtractOptions::new(Target::Exactly(format!("out{threads}").into()));
-            options.threads = threads;
-            let error = extract(&archive, &Selection::all(), &options, &Recorder::default()).unwrap_err();
+            let mut extraction = Extraction::to(format!("out{threads}"));
+            extraction.options.threads = threads;
+            let error = extraction.run(&archive, &Selection::all(), &Recorder::default()).unwrap_err();
             assert_eq!(error.to_string(), format!("cannot write out{threads}/d/big"));
             let found = tree(&directory.join(format!("out{threads}")));
             assert!(!found.contains_key("d/big"), "{:?}", found.keys());
@@ -67,10 +66,10 @@ fn a_file_that_is_too_large_for_the_system_is_left_out() {
             .file("bigger", &vec![1; 99 << 20])
             .runs("huge", vec![Run::Hole(1 << 62)], |_| {})
             .file("z", b"fine");
-        let mut options = ExtractOptions::new(Target::Exactly("out".into()));
-        options.threads = 3;
+        let mut extraction = Extraction::to("out");
+        extraction.options.threads = 3;
         let recorder = Recorder::default();
-        let stats = extract(&archive, &Selection::all(), &options, &recorder).unwrap();
+        let stats = extraction.run(&archive, &Selection::all(), &recorder).unwrap();
         assert_eq!((stats.files, stats.omitted), (2, 3));
         let mut texts = messages(&recorder.take_warnings());
         texts.retain(|text| text.contains("too large"));
@@ -97,7 +96,7 @@ fn large_files_are_whole_or_not_there() {
         let place = Place::new();
         let archive =
             Fake::new().file("a", &bytes).runs("b", late.clone(), |_| {}).runs("c", holes.clone(), |_| {}).file("d", b"fine");
-        let (result, warnings) = place.extract_with(&archive, |options| options.threads = threads);
+        let (result, warnings) = place.extract_with(&archive, |extraction| extraction.options.threads = threads);
         let stats = result.unwrap();
         assert_eq!((stats.files, stats.damaged, warnings.len()), (3, 1, 1));
         assert!(std::fs::read(place.at("a")).unwrap() == bytes);
@@ -133,7 +132,7 @@ fn an_interruption_leaves_whole_files_only() {
     }
     archive = archive.file("large", &vec![1; 70 << 20]);
     let monitor = StopAfter(Recorder::default(), 20 << 20);
-    let result = extract(&archive, &Selection::all(), &place.options(), &monitor);
+    let result = place.extraction().run(&archive, &Selection::all(), &monitor);
     assert!(matches!(result.unwrap_err(), Error::Cancelled));
     let made: Vec<_> = std::fs::read_dir(place.out()).unwrap().map(|entry| entry.unwrap().metadata().unwrap().len()).collect();
     assert!(!made.is_empty() && made.len() < 21 && made.iter().all(|len| *len == 3 << 20), "{made:?}");
@@ -143,10 +142,10 @@ fn an_interruption_leaves_whole_files_only() {
 fn a_limit_is_checked_before_anything_is_written() {
     let place = Place::new();
     let archive = Fake::new().file("a", b"12345").file("b", b"67890");
-    let (result, _) = place.extract_with(&archive, |options| options.max_size = Some(9));
+    let (result, _) = place.extract_with(&archive, |extraction| extraction.options.limits.bytes = 9);
     assert_eq!(result.unwrap_err().to_string(), "length of the content is 10, more than the limit of 9");
     assert!(place.tree().is_empty());
-    assert!(place.extract_with(&archive, |options| options.max_size = Some(10)).0.is_ok());
+    assert!(place.extract_with(&archive, |extraction| extraction.options.limits.bytes = 10).0.is_ok());
     assert_eq!(archive.reads.load(Ordering::Relaxed), 2);
 }
 
@@ -157,8 +156,8 @@ fn a_target_that_cannot_be_written_is_one_error() {
         std::fs::set_permissions(directory.join("out"), std::os::unix::fs::PermissionsExt::from_mode(0o555)).unwrap();
         let archive = Fake::new().file("a", b"x").dir("b").file("b/c", b"x");
         let recorder = Recorder::default();
-        let options = ExtractOptions::new(Target::Exactly("out".into()));
-        let error = extract(&archive, &Selection::all(), &options, &recorder).unwrap_err();
+        let extraction = Extraction::to("out");
+        let error = extraction.run(&archive, &Selection::all(), &recorder).unwrap_err();
         assert_eq!(error.to_string(), "cannot write to out");
         assert!(recorder.take_warnings().is_empty());
     });

@@ -3,14 +3,14 @@
 use std::os::unix::fs::MetadataExt;
 use std::process::Command;
 
-use nra::convert::extract::{ExtractOptions, Target, extract};
+use nra::convert::OwnerPolicy;
 use nra::convert::select::Selection;
 use nra::format::entry::{Attribute, Kind, Namespace};
 use nra::format::progress::Recorder;
 
 use crate::common::{self, child};
 use crate::fake::{Fake, Run, group, mode, owner, time, xattrs};
-use crate::{Place, expect, messages};
+use crate::{Extraction, Place, expect, messages};
 
 fn is_root() -> bool {
     rustix::process::geteuid().is_root()
@@ -69,7 +69,8 @@ fn times_come_back_to_the_nanosecond() {
         let metadata = place.at(path).symlink_metadata().unwrap();
         assert_eq!((metadata.mtime(), metadata.mtime_nsec()), (seconds, nanoseconds), "{path}");
     }
-    let (result, _) = place.extract_with(&Fake::new().file_with("now", b"x", time(5, 5)), |options| options.times = false);
+    let (result, _) = place
+        .extract_with(&Fake::new().file_with("now", b"x", time(5, 5)), |extraction| extraction.options.metadata.times = false);
     result.unwrap();
     assert!(place.at("now").metadata().unwrap().mtime() > 1_000_000_000);
 }
@@ -115,8 +116,8 @@ fn a_copy_in_place_of_a_hard_link_is_told() {
         assert!(Command::new("mount").args(["-t", "tmpfs", "none"]).arg(&other).status().unwrap().success());
         let archive = Fake::new().file_with("a", b"same", group(7)).file_with("other/b", b"same", group(7));
         let recorder = Recorder::default();
-        let options = ExtractOptions::new(Target::Exactly("out".into()));
-        let stats = extract(&archive, &Selection::all(), &options, &recorder).unwrap();
+        let extraction = Extraction::to("out");
+        let stats = extraction.run(&archive, &Selection::all(), &recorder).unwrap();
         assert_eq!((stats.files, stats.links), (2, 0));
         assert_eq!(std::fs::read(other.join("b")).unwrap(), b"same");
         let told = messages(&recorder.take_warnings());
@@ -136,7 +137,7 @@ fn links_hold_across_waves() {
         archive = archive.file_with(&format!("d{number:03}/f"), b"x", mode(0o444));
         archive = archive.file_with(&format!("d{number:03}/h"), b"same", group(1));
     }
-    let (result, warnings) = place.extract_with(&archive, |options| options.memory = 4096);
+    let (result, warnings) = place.extract_with(&archive, |extraction| extraction.options.memory_bytes = 4096);
     assert_eq!(messages(&warnings), Vec::<String>::new());
     let stats = result.unwrap();
     assert_eq!((stats.files, stats.links, stats.directories), (601, 300, 300));
@@ -152,7 +153,12 @@ fn the_umask_counts_unless_modes_are_exact() {
     for (exact, expected) in [(true, "file 666 x"), (false, "file 640 x")] {
         let place = Place::new();
         let archive = Fake::new().file_with("f", b"x", mode(0o666));
-        place.extract_with(&archive, |options| (options.umask, options.exact_modes) = (Some(0o027), Some(exact))).0.unwrap();
+        place
+            .extract_with(&archive, |extraction| {
+                (extraction.sink.umask, extraction.sink.exact_modes) = (Some(0o027), Some(exact))
+            })
+            .0
+            .unwrap();
         assert_eq!(place.tree()["f"], expected);
     }
 }
@@ -188,7 +194,7 @@ fn attributes_come_back() {
     }
     assert!(messages(&warnings).iter().any(|text| text.starts_with("no: extended attribute odd.name not restored: ")));
     let archive = Fake::new().file_with("without", b"x", xattrs(&[("user.x", b"1")]));
-    place.extract_with(&archive, |options| options.xattrs = false).0.unwrap();
+    place.extract_with(&archive, |extraction| extraction.options.metadata.xattrs = false).0.unwrap();
     assert!(get("without", "user.x").is_err());
 }
 
@@ -221,13 +227,13 @@ fn owners_and_special_things_come_back_for_root() {
         let metadata = place.at(path).symlink_metadata().unwrap();
         (metadata.uid(), metadata.gid(), metadata.mode() & 0o7777)
     };
-    let (result, warnings) = place.extract_with(&archive, |options| options.special = true);
+    let (result, warnings) = place.extract_with(&archive, |extraction| extraction.sink.special = true);
     result.unwrap();
     assert_eq!(messages(&warnings), Vec::<String>::new());
     assert_eq!((ids("d"), ids("d/su")), ((1234, 1235, 0o2750), (4321, 4322, 0o4711)));
     assert_eq!((ids("l").0, ids("odd").0), (5, 0));
     let place = Place::new();
-    place.extract_with(&archive, |options| options.owner = false).0.unwrap();
+    place.extract_with(&archive, |extraction| extraction.options.metadata.owner = OwnerPolicy::Omit).0.unwrap();
     let metadata = place.at("d/su").metadata().unwrap();
     assert_eq!((metadata.uid(), metadata.mode() & 0o7777), (0, 0o711));
 }
@@ -235,7 +241,7 @@ fn owners_and_special_things_come_back_for_root() {
 #[test]
 fn devices_are_made_on_request() {
     let place = Place::new();
-    let (result, warnings) = place.extract_with(&Fake::new().device("null", 1, 3), |options| options.special = true);
+    let (result, warnings) = place.extract_with(&Fake::new().device("null", 1, 3), |extraction| extraction.sink.special = true);
     let stats = result.unwrap();
     // Also root may be refused, in a container.
     assert_eq!(stats.specials + stats.omitted, 1);
@@ -256,15 +262,14 @@ fn read_only_directories_are_filled_first() {
             .entry("zero", Kind::Directory, mode(0))
             .file("zero/y", b"3");
         let extract = |overwrite| {
-            let mut options =
-                nra::convert::extract::ExtractOptions::new(nra::convert::extract::Target::Exactly(directory.join("out")));
-            options.overwrite = overwrite;
+            let mut extraction = Extraction::to(directory.join("out"));
+            extraction.sink.overwrite = overwrite;
             let recorder = nra::format::progress::Recorder::default();
-            let stats = nra::convert::extract::extract(&archive, &nra::convert::select::Selection::all(), &options, &recorder);
+            let stats = extraction.run(&archive, &Selection::all(), &recorder);
             assert_eq!(messages(&recorder.take_warnings()), Vec::<String>::new());
             stats
         };
-        use nra::convert::extract::Overwrite;
+        use nra::convert::Overwrite;
         assert_eq!(extract(Overwrite::Refuse).unwrap().files, 3);
         let modes = || ["ro", "ro/sub", "zero"].map(|path| directory.join("out").join(path).metadata().unwrap().mode() & 0o777);
         assert_eq!(modes(), [0o555, 0o500, 0]);
@@ -284,9 +289,9 @@ fn a_plain_user_gets_what_the_umask_leaves() {
             mode(0o777)(entry);
             owner(0, 0)(entry);
         });
-        let options = nra::convert::extract::ExtractOptions::new(nra::convert::extract::Target::Exactly(directory.join("out")));
+        let extraction = Extraction::to(directory.join("out"));
         let recorder = nra::format::progress::Recorder::default();
-        nra::convert::extract::extract(&archive, &nra::convert::select::Selection::all(), &options, &recorder).unwrap();
+        extraction.run(&archive, &Selection::all(), &recorder).unwrap();
         assert!(recorder.take_warnings().is_empty());
         assert_eq!(directory.join("out/f").metadata().unwrap().mode() & 0o7777, 0o750);
         assert_eq!(directory.join("out").metadata().unwrap().mode() & 0o7777, 0o750);
@@ -304,8 +309,8 @@ fn the_root_of_what_was_packed_comes_back() {
     ]);
     let place = Place::new();
     let target = place.at("made/for it");
-    let change = |options: &mut nra::convert::extract::ExtractOptions<'_>| {
-        options.target = nra::convert::extract::Target::Exactly(target.clone());
+    let change = |extraction: &mut Extraction<'_>| {
+        extraction.sink.target = nra::convert::DirectoryTarget::Exactly(target.clone());
     };
     place.extract_with(&archive, change).0.unwrap();
     let metadata = target.metadata().unwrap();

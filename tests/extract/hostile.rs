@@ -60,7 +60,7 @@ fn a_symlink_that_is_there_is_not_followed() {
         assert!(matches!(&error, Error::Conflict { kind: ConflictKind::NotDirectory, count: 1, .. }), "{error}");
         assert_eq!(place.tree(), expect([("real", "dir 755"), ("sub", &format!("symlink {target}"))]));
         // With a policy the symlink goes, not what it leads to.
-        let (result, _) = place.extract_with(&archive, |options| options.overwrite = nra::convert::extract::Overwrite::Replace);
+        let (result, _) = place.extract_with(&archive, |extraction| extraction.sink.overwrite = nra::convert::Overwrite::Replace);
         result.unwrap();
         let tree = place.tree();
         assert_eq!((&*tree["sub"], &*tree["sub/evil"], &*tree["real"]), ("dir 755", "file 644 x", "dir 755"));
@@ -80,7 +80,7 @@ fn an_implied_directory_is_not_taken_through_a_symlink() {
 
 #[test]
 fn a_file_does_not_go_through_a_symlink_that_is_there() {
-    use nra::convert::extract::Overwrite;
+    use nra::convert::Overwrite;
     let archive = Fake::new().file("conf", b"new");
     for (overwrite, expected) in [
         (Overwrite::Refuse, expect([("conf", "symlink ../outside/keep.txt")])),
@@ -91,7 +91,7 @@ fn a_file_does_not_go_through_a_symlink_that_is_there() {
     ] {
         let place = Place::new();
         symlink("../outside/keep.txt", place.at("conf")).unwrap();
-        let (result, _) = place.extract_with(&archive, |options| options.overwrite = overwrite);
+        let (result, _) = place.extract_with(&archive, |extraction| extraction.sink.overwrite = overwrite);
         assert_eq!(result.is_err(), overwrite == Overwrite::Refuse);
         assert_eq!(place.tree(), expected, "{overwrite:?}");
         place.check_outside();
@@ -115,7 +115,7 @@ fn a_hard_link_goes_to_a_file_of_this_run_only() {
     let place = Place::new();
     symlink("../outside/keep.txt", place.at("a")).unwrap();
     let archive = Fake::new().file_with("a", b"new", group(1)).file_with("b", b"new", group(1)).file_with("c", b"new", group(1));
-    let (result, _) = place.extract_with(&archive, |options| options.overwrite = nra::convert::extract::Overwrite::Skip);
+    let (result, _) = place.extract_with(&archive, |extraction| extraction.sink.overwrite = nra::convert::Overwrite::Skip);
     let stats = result.unwrap();
     assert_eq!((stats.files, stats.links, stats.kept), (2, 1, 1));
     assert_eq!(place.tree()["b"], "file 644 new");
@@ -210,7 +210,7 @@ mod any_archive {
 
     use super::*;
     use crate::fake::{Run, xattrs};
-    use nra::convert::extract::Overwrite;
+    use nra::convert::Overwrite;
 
     #[derive(Debug, Clone)]
     enum Made {
@@ -288,9 +288,9 @@ mod any_archive {
             }
             for overwrite in overwrites {
                 // It may be refused; only what is outside matters, and that it ends.
-                let _ = place.extract_with(&archive, |options| {
-                    options.overwrite = overwrite;
-                    (options.strip_components, options.flat, options.memory) = (strip, flat && strip == 0, memory);
+                let _ = place.extract_with(&archive, |extraction| {
+                    extraction.sink.overwrite = overwrite;
+                    (extraction.sink.strip_components, extraction.sink.flat, extraction.options.memory_bytes) = (strip, flat && strip == 0, memory);
                 });
             }
             place.check_outside();

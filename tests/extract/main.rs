@@ -15,12 +15,36 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use nra::convert::extract::{ExtractOptions, ExtractStats, Target, extract};
 use nra::convert::select::Selection;
+use nra::convert::{DirectorySink, DirectoryStats, DirectoryTarget, Options, Sink, Source, convert};
 use nra::format::Result;
-use nra::format::progress::{Recorder, Warning};
+use nra::format::archive::Archive;
+use nra::format::progress::{Monitor, Recorder, Warning};
 
 use fake::Fake;
+
+/// An extraction to a directory.
+struct Extraction<'a> {
+    sink: DirectorySink<'a>,
+    options: Options,
+    dry_run: bool,
+}
+
+impl Extraction<'_> {
+    fn to(target: impl Into<PathBuf>) -> Self {
+        Self::to_target(DirectoryTarget::Exactly(target.into()))
+    }
+
+    fn to_target(target: DirectoryTarget) -> Self {
+        Self { sink: DirectorySink::new(target), options: Options::default(), dry_run: false }
+    }
+
+    fn run(&self, archive: &dyn Archive, selection: &Selection, monitor: &dyn Monitor) -> Result<DirectoryStats> {
+        let sink = Sink::Directory(self.sink.clone());
+        let sink = if self.dry_run { sink.dry_run() } else { sink };
+        convert(Source::Archive(archive, selection), sink, &self.options, monitor).map(|stats| stats.directory)
+    }
+}
 
 /// A directory for one test: `out` is the target, `outside` must stay as it is.
 struct Place {
@@ -44,27 +68,26 @@ impl Place {
         self.out().join(path)
     }
 
-    fn options(&self) -> ExtractOptions<'static> {
-        let mut options = ExtractOptions::new(Target::Exactly(self.out()));
-        options.umask = Some(0o022);
-        options
+    fn extraction(&self) -> Extraction<'static> {
+        let mut extraction = Extraction::to(self.out());
+        extraction.sink.umask = Some(0o022);
+        extraction
     }
 
     /// Extracts everything.
-    fn extract(&self, archive: &Fake) -> (Result<ExtractStats>, Vec<Warning>) {
+    fn extract(&self, archive: &Fake) -> (Result<DirectoryStats>, Vec<Warning>) {
         self.extract_with(archive, |_| {})
     }
 
     fn extract_with<'a>(
         &self,
         archive: &Fake,
-        change: impl FnOnce(&mut ExtractOptions<'a>),
-    ) -> (Result<ExtractStats>, Vec<Warning>) {
-        let mut options: ExtractOptions<'a> = self.options();
-        change(&mut options);
+        change: impl FnOnce(&mut Extraction<'a>),
+    ) -> (Result<DirectoryStats>, Vec<Warning>) {
+        let mut extraction: Extraction<'a> = self.extraction();
+        change(&mut extraction);
         let recorder = Recorder::default();
-        let result = extract(archive, &Selection::all(), &options, &recorder);
-        (result, recorder.take_warnings())
+        (extraction.run(archive, &Selection::all(), &recorder), recorder.take_warnings())
     }
 
     /// Fails when anything outside the target has changed.

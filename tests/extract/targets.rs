@@ -2,19 +2,19 @@
 
 use std::os::unix::fs::symlink;
 
-use nra::convert::extract::{ExtractOptions, ExtractStats, Target, extract};
 use nra::convert::select::Selection;
+use nra::convert::{DirectoryStats, DirectoryTarget};
 use nra::format::Result;
 use nra::format::error::{ConflictKind, Error};
 use nra::format::progress::Recorder;
 
 use crate::fake::Fake;
-use crate::{Place, expect, messages};
+use crate::{Extraction, Place, expect, messages};
 
-fn auto(place: &Place, archive: &Fake, patterns: &[&str]) -> Result<ExtractStats> {
-    let mut options = ExtractOptions::new(Target::Auto { base: place.out(), name: b"named".to_vec() });
-    options.umask = Some(0o022);
-    extract(archive, &Selection::new(patterns).unwrap(), &options, &Recorder::default())
+fn auto(place: &Place, archive: &Fake, patterns: &[&str]) -> Result<DirectoryStats> {
+    let mut extraction = Extraction::to_target(DirectoryTarget::Auto { base: place.out(), name: b"named".to_vec() });
+    extraction.sink.umask = Some(0o022);
+    extraction.run(archive, &Selection::new(patterns).unwrap(), &Recorder::default())
 }
 
 #[test]
@@ -35,10 +35,10 @@ fn the_folder_is_in_the_directory() {
     let one = Fake::new().file("a", b"x");
     for name in ["", ".", "..", "../outside", "a/b", "/", "a/"] {
         let place = Place::new();
-        let mut options = ExtractOptions::new(Target::Auto { base: place.out(), name: name.into() });
-        options.umask = Some(0o022);
+        let mut extraction = Extraction::to_target(DirectoryTarget::Auto { base: place.out(), name: name.into() });
+        extraction.sink.umask = Some(0o022);
         for archive in [&several, &one] {
-            let result = extract(archive, &Selection::new(&[] as &[&str]).unwrap(), &options, &Recorder::default());
+            let result = extraction.run(archive, &Selection::new(&[] as &[&str]).unwrap(), &Recorder::default());
             assert!(matches!(result, Err(Error::Usage { .. })), "{name}: {result:?}");
         }
         assert!(place.tree().is_empty());
@@ -66,7 +66,7 @@ fn the_folder_is_not_reached_through_a_symlink_but_a_named_target_is() {
     place.check_outside();
     std::fs::create_dir(place.at("real")).unwrap();
     symlink("real", place.at("link")).unwrap();
-    place.extract_with(&archive, |options| options.target = Target::Exactly(place.at("link"))).0.unwrap();
+    place.extract_with(&archive, |extraction| extraction.sink.target = DirectoryTarget::Exactly(place.at("link"))).0.unwrap();
     assert_eq!(place.tree()["real/a"], "file 644 x");
 }
 
@@ -75,14 +75,14 @@ fn components_are_stripped() {
     let archive =
         Fake::new().dir("a").file("a/x", b"1").dir("a/d").file("a/d/y", b"2").dir("b").file("b/x", b"3").file("top", b"4");
     let place = Place::new();
-    let (result, warnings) = place.extract_with(&archive, |options| options.strip_components = 1);
+    let (result, warnings) = place.extract_with(&archive, |extraction| extraction.sink.strip_components = 1);
     assert_eq!(result.unwrap().files, 2);
     assert_eq!(messages(&warnings), ["b/x: another entry has the same path in the target"]);
     assert_eq!(place.tree(), expect([("d", "dir 755"), ("d/y", "file 644 2"), ("x", "file 644 1")]));
     // The same directory twice.
     let archive = Fake::new().dir("a").dir("a/d").file("a/d/x", b"1").dir("b").dir("b/d").file("b/d/y", b"2");
     let place = Place::new();
-    place.extract_with(&archive, |options| options.strip_components = 1).0.unwrap();
+    place.extract_with(&archive, |extraction| extraction.sink.strip_components = 1).0.unwrap();
     assert_eq!(place.tree(), expect([("d", "dir 755"), ("d/x", "file 644 1"), ("d/y", "file 644 2")]));
 }
 
@@ -90,7 +90,7 @@ fn components_are_stripped() {
 fn flat_leaves_directories_out() {
     let archive = Fake::new().dir("a").file("a/x", b"1").symlink("a/l", "x").file("b/c/x", b"2").file("b/y", b"3");
     let place = Place::new();
-    let (result, warnings) = place.extract_with(&archive, |options| options.flat = true);
+    let (result, warnings) = place.extract_with(&archive, |extraction| extraction.sink.flat = true);
     assert_eq!(result.unwrap().omitted, 1);
     assert_eq!(warnings.len(), 1);
     assert_eq!(place.tree(), expect([("l", "symlink x"), ("x", "file 644 1"), ("y", "file 644 3")]));
@@ -100,12 +100,12 @@ fn flat_leaves_directories_out() {
 fn a_missing_target_is_made() {
     let place = Place::new();
     let archive = Fake::new().file("a", b"x");
-    place.extract_with(&archive, |options| options.target = Target::Exactly(place.at("p/q"))).0.unwrap();
+    place.extract_with(&archive, |extraction| extraction.sink.target = DirectoryTarget::Exactly(place.at("p/q"))).0.unwrap();
     assert_eq!(place.tree(), expect([("p", "dir 755"), ("p/q", "dir 755"), ("p/q/a", "file 644 x")]));
     // Nothing is made when nothing is to be written.
-    let (result, _) = place.extract_with(&archive, |options| {
-        options.target = Target::Exactly(place.at("r"));
-        options.dry_run = true;
+    let (result, _) = place.extract_with(&archive, |extraction| {
+        extraction.sink.target = DirectoryTarget::Exactly(place.at("r"));
+        extraction.dry_run = true;
     });
     result.unwrap();
     assert!(!place.at("r").exists());

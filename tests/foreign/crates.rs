@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{Cursor, Write};
 
-use nra::convert::pack::Destination;
-use nra::convert::transfer::{Input, TransferOptions, transfer};
+use nra::convert::{Destination, Format, NraSink, Options, Sink, Source, convert};
 use nra::format::archive::{Archive, OpenOptions, open_path};
 use nra::format::entry::{Entry, Kind};
 use nra::format::progress::Recorder;
@@ -117,11 +116,11 @@ fn check(bytes: &[u8], expected: &BTreeMap<String, Seen>, times: bool) {
     assert_eq!(&found(&*archive(bytes).unwrap(), times), expected);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("converted.nra");
-    let input = Input::Stream(Box::new(Cursor::new(bytes.to_vec())), "input".into());
+    let source = Source::Stream(Box::new(Cursor::new(bytes.to_vec())), "input".into());
     let recorder = Recorder::default();
-    let destination = Destination::File { path: path.clone(), overwrite: false };
-    let stats = transfer(input, destination, &TransferOptions::default(), &recorder).unwrap();
-    assert_eq!((stats.left_out, stats.incomplete), (0, false), "{:?}", recorder.take_warnings());
+    let sink = Sink::Archive(Destination::new_file(&path), Format::Nra(NraSink::default()));
+    let stats = convert(source, sink, &Options::default(), &recorder).unwrap();
+    assert_eq!((stats.skipped, stats.incomplete), (0, false), "{:?}", recorder.take_warnings());
     assert_eq!(&found(&*open_path(&path, &OpenOptions::default()).unwrap(), times), expected);
 }
 

@@ -1,15 +1,14 @@
 //! How often a compressed archive is decoded when all of it is read.
 
 use std::io::Write;
+use std::path::Path;
 use std::sync::Arc;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use nra::convert::extract::{ExtractOptions, Target, extract};
-use nra::convert::kinds::{Kind, rewrite};
-use nra::convert::pack::Destination;
 use nra::convert::select::Selection;
-use nra::convert::transfer::{Input, TransferOptions, transfer};
+use nra::convert::target::Target;
+use nra::convert::{Destination, DirectorySink, DirectoryTarget, Options, Sink, Source, convert};
 use nra::format::archive::{Archive, OpenOptions, open, open_path};
 use nra::format::progress::Recorder;
 use nra::format::source::{MemorySource, RecordingSource};
@@ -63,6 +62,18 @@ fn opened() -> (Arc<RecordingSource<MemorySource>>, u64, Arc<dyn Archive>) {
     (source, stored, Arc::from(archive))
 }
 
+fn extract(archive: &dyn Archive, target: &Path, threads: usize) {
+    let sink = Sink::Directory(DirectorySink::new(DirectoryTarget::Exactly(target.to_owned())));
+    let options = Options { threads, ..Options::default() };
+    convert(Source::Archive(archive, &Selection::all()), sink, &options, &Recorder::default()).unwrap();
+}
+
+fn convert_to(archive: &dyn Archive, extension: &str, path: &Path, threads: usize) {
+    let sink = Sink::Archive(Destination::new_file(path), Target::named(extension).unwrap().format(path));
+    let options = Options { threads, ..Options::default() };
+    convert(Source::Archive(archive, &Selection::all()), sink, &options, &Recorder::default()).unwrap();
+}
+
 /// Fails when the archive was read a second time, by and large, since it was opened.
 fn assert_read(source: &RecordingSource<MemorySource>, len: u64, what: &str) {
     let bytes: u64 = source.take().iter().map(|(_, len)| len).sum();
@@ -74,9 +85,7 @@ fn extraction_decodes_a_compressed_tar_archive_once() {
     for threads in [2, 4] {
         let (source, len, archive) = opened();
         let out = tempfile::tempdir().unwrap();
-        let mut options = ExtractOptions::new(Target::Exactly(out.path().join("out")));
-        options.threads = threads;
-        extract(&*archive, &Selection::all(), &options, &Recorder::default()).unwrap();
+        extract(&*archive, &out.path().join("out"), threads);
         assert_read(&source, len, &format!("{threads} threads"));
         for number in 0..FILES {
             let found = std::fs::read(out.path().join("out").join(name(number))).unwrap();
@@ -91,10 +100,7 @@ fn storing_decodes_a_compressed_tar_archive_once() {
         let (source, len, archive) = opened();
         let out = tempfile::tempdir().unwrap();
         let path = out.path().join("out.nra");
-        let mut options = TransferOptions::default();
-        options.writer.threads = threads;
-        let destination = Destination::File { path: path.clone(), overwrite: false };
-        transfer(Input::Archive(archive), destination, &options, &Recorder::default()).unwrap();
+        convert_to(&*archive, "nra", &path, threads);
         assert_read(&source, len, &format!("{threads} threads"));
         let stored = open_path(&path, &OpenOptions::default()).unwrap();
         for number in 0..FILES {
@@ -117,9 +123,7 @@ fn a_long_compressed_member_is_decoded_once() {
     let archive = open(Arc::clone(&source) as Arc<_>, &OpenOptions::default()).unwrap();
     source.take();
     let out = tempfile::tempdir().unwrap();
-    let mut options = ExtractOptions::new(Target::Exactly(out.path().join("out")));
-    options.threads = 3;
-    extract(&*archive, &Selection::all(), &options, &Recorder::default()).unwrap();
+    extract(&*archive, &out.path().join("out"), 3);
     assert!(std::fs::read(out.path().join("out/long")).unwrap() == content);
     assert_read(&source, len, "a zip member");
 }
@@ -137,7 +141,7 @@ fn other_containers_are_written_from_one_pass() {
         let (source, len, archive) = opened();
         let out = tempfile::tempdir().unwrap();
         let path = out.path().join("out");
-        rewrite(&archive, Kind::named(kind).unwrap(), &path, &Recorder::default()).unwrap();
+        convert_to(&*archive, kind, &path, 0);
         assert_read(&source, len, kind);
         let written = open_path(&path, &OpenOptions::default()).unwrap();
         for number in 0..FILES {

@@ -2,13 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Cursor, Read, Write};
-use std::num::NonZero;
 use std::sync::{Arc, Mutex};
 
-use nra::convert::outgoing::OutgoingOptions;
-use nra::convert::pack::Destination;
-use nra::convert::tarball::{TarOptions, write_tar};
-use nra::convert::zipfile::{ZipCompression, ZipOptions, write_zip};
+use nra::convert::select::Selection;
+use nra::convert::{Destination, Format, Options, Sink, Source, TarSink, ZipCompression, ZipSink, convert};
 use nra::format::archive::{Depth, OpenOptions, open};
 use nra::format::digest::Digest;
 use nra::format::entry::{Entry, Kind, Metadata, Owner, Timestamp};
@@ -169,19 +166,15 @@ proptest! {
         method in 0usize..3,
     ) {
         let compression = [ZipCompression::Stored, ZipCompression::Deflate(1), ZipCompression::Zstd(1)][method];
-        let convert = |threads: usize| {
-            let options = ZipOptions {
-                compression,
-                threads: NonZero::new(threads).unwrap(),
-                memory_bytes: memory,
-                outgoing: OutgoingOptions::default(),
-            };
+        let convert_with = |threads: usize| {
+            let options = Options { threads, memory_bytes: memory, ..Options::default() };
             written(&tree, &["names of owners", "fractions of a second"], |archive, destination, monitor| {
-                write_zip(archive, destination, &options, monitor).unwrap().archive_bytes
+                let sink = Sink::Archive(destination, Format::Zip(ZipSink { compression }));
+                convert(Source::Archive(archive, &Selection::all()), sink, &options, monitor).unwrap().written.archive_bytes
             })
         };
-        let bytes = convert(1);
-        prop_assert!(bytes == convert(3), "the same bytes from three threads");
+        let bytes = convert_with(1);
+        prop_assert!(bytes == convert_with(3), "the same bytes from three threads");
         let found = read_back(&bytes);
         let expected = as_zip(&tree);
         prop_assert_eq!(&found, &expected);
@@ -212,16 +205,16 @@ proptest! {
             Some(Compression::Lz4),
             None,
         ];
-        let convert = |compression: Option<Compression>, threads: usize| {
+        let convert_with = |compression: Option<Compression>, threads: usize| {
             let compression = compression.map(|compression| (compression, Level::default_of(compression)));
-            let threads = NonZero::new(threads).unwrap();
-            let options = TarOptions { compression, threads, memory_bytes: 256 << 20, outgoing: OutgoingOptions::default() };
+            let options = Options { threads, ..Options::default() };
             written(&tree, &[], |archive, destination, monitor| {
-                write_tar(archive, destination, &options, monitor).unwrap().archive_bytes
+                let sink = Sink::Archive(destination, Format::Tar(TarSink { compression }));
+                convert(Source::Archive(archive, &Selection::all()), sink, &options, monitor).unwrap().written.archive_bytes
             })
         };
-        let bytes = convert(kinds[kind], 1);
-        prop_assert!(bytes == convert(kinds[kind], 3), "the same bytes from three threads");
+        let bytes = convert_with(kinds[kind], 1);
+        prop_assert!(bytes == convert_with(kinds[kind], 3), "the same bytes from three threads");
         let mut expected = tree.clone();
         for thing in expected.values_mut() {
             // There is a time in every header.
@@ -229,7 +222,7 @@ proptest! {
         }
         prop_assert_eq!(&read_back(&bytes), &expected);
 
-        let plain = convert(None, 1);
+        let plain = convert_with(None, 1);
         let mut found = Tree::new();
         for entry in tar::Archive::new(&plain[..]).entries().unwrap() {
             let mut entry = entry.unwrap();

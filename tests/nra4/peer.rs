@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 use std::process::Command;
 
-use nra::convert::earlier::{EarlierOptions, write_earlier};
-use nra::convert::outgoing::OutgoingOptions;
-use nra::convert::pack::Destination;
+use nra::convert::select::Selection;
+use nra::convert::{Destination, Format, Nra4Sink, Options, Sink, Source, convert};
 use nra::format::archive::{OpenOptions, open_path};
-use nra::format::nra4::writer::{Codec, WriterOptions};
+use nra::format::nra4::writer::Codec;
 use nra::format::progress::{Recorder, Severity};
 
 use super::{common, files, folder};
@@ -35,11 +34,10 @@ fn the_earlier_package_reads_what_is_written() {
         for name in ARCHIVES {
             let archive = open_path(&folder().join(name), &OpenOptions::default()).unwrap();
             let path = directory.path().join(format!("{number}-{name}"));
-            let writer = WriterOptions { codec, key: key.map(zeroize::Zeroizing::new), ..WriterOptions::default() };
+            let nra4 = Nra4Sink { codec, key: key.map(zeroize::Zeroizing::new), ..Nra4Sink::default() };
             let monitor = Recorder::default();
-            let destination = Destination::File { path: path.clone(), overwrite: false };
-            let options = EarlierOptions { writer, outgoing: OutgoingOptions::default() };
-            write_earlier(&*archive, destination, options, &monitor).unwrap();
+            let sink = Sink::Archive(Destination::new_file(&path), Format::Nra4(nra4));
+            convert(Source::Archive(&*archive, &Selection::all()), sink, &Options::default(), &monitor).unwrap();
             assert!(monitor.take_warnings().iter().all(|warning| warning.severity == Severity::Remark));
             wanted.insert(path.into_os_string().into_string().unwrap(), files(&*archive));
         }

@@ -3,11 +3,10 @@
 use std::fs;
 use std::path::PathBuf;
 
-use nra::convert::pack::PackOptions;
 use nra::format::entry::Timestamp;
 
 use crate::common::noise;
-use crate::{Packed, Place, options};
+use crate::{Packed, Packing, Place};
 
 /// Files of a tree, with some that are alike, some large and some twice.
 fn files() -> Vec<(String, Vec<u8>)> {
@@ -45,10 +44,8 @@ fn build(place: &Place, reverse: bool) {
     }
 }
 
-fn reproducible(threads: usize) -> PackOptions {
-    let mut options = PackOptions { reproducible: true, ..options() };
-    options.writer.threads = threads;
-    options
+fn reproducible(threads: usize) -> Packing {
+    Packing::with(|packing| (packing.options.reproducible, packing.options.threads) = (true, threads))
 }
 
 #[test]
@@ -98,7 +95,11 @@ fn an_epoch_bounds_all_times() {
     let place = Place::new();
     place.write("now", "x");
     let latest = Timestamp { seconds: 1_000_000_000, nanoseconds: 0 };
-    let packed = place.packed(&PackOptions { latest: Some(latest), ..reproducible(2) });
+    let packed = {
+        let mut packing = reproducible(2);
+        packing.options.metadata.latest = Some(latest);
+        place.packed(&packing)
+    };
     assert_eq!(packed.entry("now").modified, Some(latest));
     assert_eq!(packed.archive.info().time, Some(latest));
     let root = packed.archive.info().attributes.iter().find(|attribute| &*attribute.name == b"root-time").unwrap();
@@ -109,12 +110,12 @@ fn an_epoch_bounds_all_times() {
 fn small_windows_keep_everything() {
     let place = Place::new();
     build(&place, false);
-    let all = place.packed(&options());
+    let all = place.packed(&Packing::new());
     let size = |place: &Place| fs::metadata(place.output()).unwrap().len();
     let whole = size(&place);
     for window_names in [1, 7, 100] {
         fs::remove_file(place.output()).unwrap();
-        let packed = place.packed(&PackOptions { window_names, ..options() });
+        let packed = place.packed(&Packing::with(|packing| packing.source.window_names = window_names));
         assert_eq!(packed.paths(), all.paths());
         for path in packed.entries.keys() {
             let (entry, expected) = (packed.entry(path), all.entry(path));
@@ -137,7 +138,7 @@ fn links_of_different_windows_are_different_files() {
         let first = place.write(&format!("{number:02}/a"), format!("content {number}"));
         fs::hard_link(first, place.input(format!("{number:02}/b"))).unwrap();
     }
-    let packed = place.packed(&PackOptions { window_names: 7, ..options() });
+    let packed = place.packed(&Packing::with(|packing| packing.source.window_names = 7));
     let mut groups = std::collections::BTreeSet::new();
     for number in 0..pairs {
         let group = |name: &str| packed.entry(format!("{number:02}/{name}")).link_group;

@@ -6,13 +6,13 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
-use nra::convert::pack::{Destination, Input, PackOptions, pack, survey};
+use nra::convert::{Destination, Input};
 use nra::format::Error;
 use nra::format::progress::{Counter, Monitor, Recorder, Severity, Warning};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
 use crate::common::{child, noise};
-use crate::{Packed, Place, is_root, options};
+use crate::{Packed, Packing, Place, is_root, pack, survey};
 
 #[test]
 fn what_is_not_readable_is_told_and_the_rest_is_packed() {
@@ -26,11 +26,11 @@ fn what_is_not_readable_is_told_and_the_rest_is_packed() {
         fs::set_permissions(place.input("closed"), Permissions::from_mode(0o000)).unwrap();
         place.write("blind/inside", "x");
         fs::set_permissions(place.input("blind"), Permissions::from_mode(0o600)).unwrap();
-        let (result, warnings) = place.pack(&options());
+        let (result, warnings) = place.pack(&Packing::new());
         for name in ["closed", "blind"] {
             fs::set_permissions(place.input(name), Permissions::from_mode(0o700)).unwrap();
         }
-        assert_eq!(result.unwrap().left_out, 3);
+        assert_eq!(result.unwrap().skipped, 3);
         let mut told: Vec<_> = warnings.iter().map(ToString::to_string).collect();
         told.sort();
         let prefix = place.at("in").display().to_string();
@@ -63,9 +63,9 @@ impl<F: Fn() + Send + Sync> Meddler<F> {
         Self { recorder: Recorder::default(), bytes: AtomicU64::new(0), done: AtomicBool::new(false), mark, meddle }
     }
 
-    fn pack(&self, place: &Place, options: &PackOptions) -> (nra::format::Result<()>, Vec<Warning>) {
+    fn pack(&self, place: &Place, packing: &Packing) -> (nra::format::Result<()>, Vec<Warning>) {
         let destination = Destination::File { path: place.output(), overwrite: false };
-        let result = pack(&[Input::new(place.at("in"))], destination, options, self).map(|_| ());
+        let result = pack(&[Input::new(place.at("in"))], destination, packing, self).map(|_| ());
         (result, self.recorder.take_warnings())
     }
 }
@@ -97,10 +97,8 @@ fn with_large_file() -> (Place, Vec<u8>) {
 }
 
 /// Options with the smallest buffers.
-fn narrow() -> PackOptions {
-    let mut options = options();
-    options.writer.memory_bytes = 1 << 20;
-    options
+fn narrow() -> Packing {
+    Packing::with(|packing| packing.options.memory_bytes = 1 << 20)
 }
 
 #[test]
@@ -175,7 +173,7 @@ fn stopping_leaves_nothing() {
     let recorder = Recorder::default();
     recorder.cancel();
     let destination = Destination::File { path: place.output(), overwrite: false };
-    let result = pack(&[Input::new(place.at("in"))], destination, &options(), &recorder);
+    let result = pack(&[Input::new(place.at("in"))], destination, &Packing::new(), &recorder);
     assert!(matches!(result, Err(Error::Cancelled)));
     assert_eq!(place.names(), ["in"]);
 
@@ -216,7 +214,7 @@ fn a_full_disk_is_an_error() {
     let (place, _) = with_large_file();
     for room in [0, 100, 1 << 20] {
         let destination = Destination::Stream(Box::new(Full(room)));
-        let error = pack(&[Input::new(place.at("in"))], destination, &options(), &Recorder::default()).unwrap_err();
+        let error = pack(&[Input::new(place.at("in"))], destination, &Packing::new(), &Recorder::default()).unwrap_err();
         assert!(matches!(&error, Error::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull), "{error:?}");
     }
 }
@@ -227,11 +225,11 @@ fn an_existing_output_is_replaced_on_request_only() {
     place.write("f", "content");
     fs::write(place.output(), "precious").unwrap();
     fs::set_permissions(place.output(), Permissions::from_mode(0o640)).unwrap();
-    let (result, _) = place.pack(&options());
+    let (result, _) = place.pack(&Packing::new());
     assert!(matches!(result, Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::AlreadyExists));
     assert_eq!(fs::read(place.output()).unwrap(), b"precious");
     let destination = Destination::File { path: place.output(), overwrite: true };
-    pack(&[Input::new(place.at("in"))], destination, &options(), &Recorder::default()).unwrap();
+    pack(&[Input::new(place.at("in"))], destination, &Packing::new(), &Recorder::default()).unwrap();
     assert_eq!(Packed::open(&place.output()).paths(), ["f"]);
     assert_eq!(place.names(), ["in", "out.nra"]);
     assert_eq!(place.output().metadata().unwrap().mode() & 0o777, 0o640);
@@ -252,7 +250,7 @@ fn an_output_that_comes_up_meanwhile_is_not_replaced() {
 fn a_new_archive_has_the_usual_mode() {
     let place = Place::new();
     fs::write(place.at("usual"), "").unwrap();
-    place.packed(&options());
+    place.packed(&Packing::new());
     let mode = |name: &str| place.at(name).metadata().unwrap().mode();
     assert_eq!(mode("out.nra"), mode("usual"));
 }
@@ -265,21 +263,21 @@ fn the_output_is_not_packed_itself() {
     for overwrite in [false, true] {
         let destination = Destination::File { path: output.clone(), overwrite };
         let monitor = Recorder::default();
-        let stats = pack(&[Input::new(place.at("in"))], destination, &options(), &monitor).unwrap();
-        assert_eq!((stats.written.entries, stats.left_out), (1, 0), "{overwrite}");
+        let stats = pack(&[Input::new(place.at("in"))], destination, &Packing::new(), &monitor).unwrap();
+        assert_eq!((stats.written.entries, stats.skipped), (1, 0), "{overwrite}");
         // A new one has no name yet when the directory is read; that an old one is there is told.
         let told: Vec<_> = monitor.take_warnings().iter().map(|warning| (warning.message.clone(), warning.severity)).collect();
         assert!(told.iter().all(|told| *told == ("left out: the archive itself".to_owned(), Severity::Remark)), "{told:?}");
         assert!(told.len() == 1 || !overwrite, "{told:?}");
     }
     let (mut found, monitor) = (Vec::new(), Recorder::default());
-    survey(&[Input::new(place.at("in"))], &output, &options(), &monitor, &mut |path, _| {
+    survey(&[Input::new(place.at("in"))], &output, &Packing::new(), &monitor, &mut |path, _| {
         found.push(path.to_string());
         Ok(())
     })
     .unwrap();
     assert_eq!((found, monitor.take_warnings().len()), (vec!["f".to_owned()], 1));
-    let named = survey(&[Input::new(output.clone())], &output, &options(), &monitor, &mut |_, _| Ok(()));
+    let named = survey(&[Input::new(output.clone())], &output, &Packing::new(), &monitor, &mut |_, _| Ok(()));
     assert!(matches!(named, Err(Error::Io { action: "pack", .. })));
     assert_eq!(Packed::open(&output).paths(), ["f"]);
 }
@@ -293,7 +291,7 @@ fn an_input_that_the_archive_would_replace_is_refused() {
     for input in ["only copy", "second name"] {
         let inputs = [Input::new(place.input("other")), Input::new(place.input(input))];
         let destination = Destination::File { path: place.input("only copy"), overwrite: true };
-        let error = pack(&inputs, destination, &options(), &Recorder::default()).unwrap_err();
+        let error = pack(&inputs, destination, &Packing::new(), &Recorder::default()).unwrap_err();
         assert!(matches!(error, Error::Io { action: "pack", .. }), "{error}");
         assert_eq!(fs::read(place.input("only copy")).unwrap(), b"precious");
     }
@@ -314,16 +312,16 @@ fn what_is_no_regular_file_is_written_in_place() {
         }
     });
     let destination = Destination::File { path: pipe.clone(), overwrite: false };
-    pack(&[Input::new(place.at("in"))], destination, &options(), &Recorder::default()).unwrap();
+    pack(&[Input::new(place.at("in"))], destination, &Packing::new(), &Recorder::default()).unwrap();
     fs::write(place.output(), reader.join().unwrap()).unwrap();
     assert_eq!(Packed::open(&place.output()).content("f"), b"content");
     assert!(!pipe.metadata().unwrap().is_file());
 
     let destination = Destination::File { path: "/dev/full".into(), overwrite: false };
-    let error = pack(&[Input::new(place.at("in"))], destination, &options(), &Recorder::default()).unwrap_err();
+    let error = pack(&[Input::new(place.at("in"))], destination, &Packing::new(), &Recorder::default()).unwrap_err();
     assert!(error.to_string().contains("/dev/full"), "{error}");
     let destination = Destination::File { path: place.at("in"), overwrite: true };
-    assert!(pack(&[Input::new(place.at("in"))], destination, &options(), &Recorder::default()).is_err());
+    assert!(pack(&[Input::new(place.at("in"))], destination, &Packing::new(), &Recorder::default()).is_err());
 }
 
 #[test]
@@ -332,9 +330,9 @@ fn inputs_of_which_nothing_is_readable_make_no_archive() {
         let place = Place::within(directory);
         let secret = place.write("secret", "x");
         fs::set_permissions(&secret, Permissions::from_mode(0o000)).unwrap();
-        assert!(matches!(place.pack_inputs(&[Input::new(&secret)], &options()).0, Err(Error::Io { .. })));
+        assert!(matches!(place.pack_inputs(&[Input::new(&secret)], &Packing::new()).0, Err(Error::Io { .. })));
         fs::set_permissions(place.at("in"), Permissions::from_mode(0o000)).unwrap();
-        assert!(matches!(place.pack(&options()).0, Err(Error::Io { .. })));
+        assert!(matches!(place.pack(&Packing::new()).0, Err(Error::Io { .. })));
         fs::set_permissions(place.at("in"), Permissions::from_mode(0o700)).unwrap();
         assert!(!place.output().exists());
     });
@@ -349,7 +347,7 @@ fn a_full_disk_leaves_nothing_of_the_archive() {
         }
         let output = directory.join("out.nra");
         let destination = Destination::File { path: output.clone(), overwrite: false };
-        let result = pack(&[Input::new(source.at("in"))], destination, &options(), &Recorder::default());
+        let result = pack(&[Input::new(source.at("in"))], destination, &Packing::new(), &Recorder::default());
         assert!(matches!(result, Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::StorageFull));
         assert_eq!(fs::read_dir(&directory).unwrap().count(), 0);
     });

@@ -7,14 +7,14 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use nra::convert::pack::{OwnerPolicy, PackOptions};
+use nra::convert::{MetadataPolicy, OwnerPolicy};
 use nra::format::archive::Part;
 use nra::format::entry::{Kind, Namespace, Timestamp};
 use nra::format::progress::Severity;
 use rustix::fs::{CWD, FileType, Mode, XattrFlags, mknodat, setxattr};
 
 use crate::common::{self, child, noise};
-use crate::{Packed, Place, bytes, is_root, options};
+use crate::{Packed, Packing, Place, bytes, is_root};
 
 /// A directory name that is not UTF-8.
 const ODD: &[u8] = b"odd \xff\n'*\x1b[31m";
@@ -131,7 +131,7 @@ fn compare(place: &Place, packed: &Packed, left_out: &[&str]) {
 
 fn every_kind(place: &Place) {
     build(place);
-    let packed = place.packed(&options());
+    let packed = place.packed(&Packing::new());
     compare(place, &packed, &[]);
     // Nothing but 1.9 MB of noise is stored: holes, links and repeated words take no room.
     assert!(fs::metadata(place.output()).unwrap().len() < 2_500_000);
@@ -171,7 +171,7 @@ fn devices_and_owners_are_kept() {
     }
     std::os::unix::fs::chown(place.write("file", "x"), Some(1234), Some(5678)).unwrap();
     std::os::unix::fs::chown(place.write("named", "x"), Some(0), Some(0)).unwrap();
-    let packed = place.packed(&options());
+    let packed = place.packed(&Packing::new());
     let null = packed.entry("null");
     let device = null.device.unwrap();
     assert_eq!((null.kind, device.major, device.minor), (Kind::CharacterDevice, 7, 300));
@@ -185,8 +185,8 @@ fn sockets_are_left_out_with_a_warning() {
     let place = Place::new();
     place.write("file", "x");
     let _listener = UnixListener::bind(place.input("socket")).unwrap();
-    let (result, warnings) = place.pack(&options());
-    assert_eq!(result.unwrap().left_out, 1);
+    let (result, warnings) = place.pack(&Packing::new());
+    assert_eq!(result.unwrap().skipped, 1);
     assert_eq!(warnings.len(), 1);
     assert!(warnings[0].severity == Severity::Degraded && warnings[0].path.ends_with(b"in/socket"), "{warnings:?}");
     assert_eq!(Packed::open(&place.output()).paths(), ["file"]);
@@ -196,14 +196,17 @@ fn sockets_are_left_out_with_a_warning() {
 fn what_is_not_wanted_is_not_recorded() {
     let place = Place::new();
     setxattr(place.write("d/f", "x"), "user.note", b"v", XattrFlags::empty()).unwrap();
-    let plain = PackOptions { owner: OwnerPolicy::Omit, xattrs: false, times: false, ..options() };
+    let plain = Packing::with(|packing| {
+        packing.options.metadata =
+            MetadataPolicy { owner: OwnerPolicy::Omit, xattrs: false, times: false, ..MetadataPolicy::default() };
+    });
     let packed = place.packed(&plain);
     for entry in packed.entries.values() {
         assert!(entry.metadata.owner.is_none() && entry.metadata.attributes.is_empty() && entry.modified.is_none());
     }
     assert!(packed.archive.info().attributes.iter().all(|attribute| &*attribute.name != b"root-time"));
     fs::remove_file(place.output()).unwrap();
-    let packed = place.packed(&PackOptions { owner: OwnerPolicy::Ids, ..options() });
+    let packed = place.packed(&Packing::with(|packing| packing.options.metadata.owner = OwnerPolicy::Ids));
     assert!(packed.entry("d").metadata.owner.as_ref().unwrap().user.is_empty());
 }
 
@@ -216,7 +219,7 @@ fn access_lists_are_kept() {
         common::skip("no access control lists can be set here");
         return;
     }
-    let packed = place.packed(&options());
+    let packed = place.packed(&Packing::new());
     let attributes = &packed.entry("f").metadata.attributes;
     assert!(attributes.iter().any(|attribute| &*attribute.name == b"system.posix_acl_access"), "{attributes:?}");
 }
@@ -230,8 +233,8 @@ fn symlinks_are_followed_on_request() {
     symlink("..", place.input("d/up")).unwrap();
     symlink("nowhere", place.input("dangling")).unwrap();
     symlink("itself", place.input("itself")).unwrap();
-    let (result, warnings) = place.pack(&PackOptions { follow_symlinks: true, ..options() });
-    assert_eq!(result.unwrap().left_out, 0);
+    let (result, warnings) = place.pack(&Packing::with(|packing| packing.source.follow_symlinks = true));
+    assert_eq!(result.unwrap().skipped, 0);
     assert!(warnings.iter().all(|warning| warning.severity == Severity::Remark), "{warnings:?}");
     let mut told: Vec<_> = warnings.iter().map(|warning| warning.message.as_str()).collect();
     told.sort_unstable();
@@ -250,7 +253,7 @@ fn the_top_directory_has_an_owner_and_attributes() {
     let place = Place::new();
     place.write("a", "x");
     setxattr(place.at("in"), "user.top", b"v", XattrFlags::empty()).unwrap();
-    let packed = place.packed(&options());
+    let packed = place.packed(&Packing::new());
     let find = |name: &[u8]| packed.archive.info().attributes.iter().find(|a| &*a.name == name).map(|a| a.value.to_vec());
     assert_eq!(find(b"user.top"), Some(b"v".to_vec()));
     let top = place.at("in").metadata().unwrap();
@@ -267,7 +270,7 @@ fn what_depends_on_the_machine_is_not_reproducible() {
         return;
     }
     setxattr(&file, "user.note", b"v", XattrFlags::empty()).unwrap();
-    let packed = place.packed(&PackOptions { reproducible: true, ..options() });
+    let packed = place.packed(&Packing::with(|packing| packing.options.reproducible = true));
     let names: Vec<_> = packed.entry("a").metadata.attributes.iter().map(|a| a.name.to_vec()).collect();
     assert_eq!(names, [b"user.note".to_vec()]);
 }

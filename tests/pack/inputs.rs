@@ -4,13 +4,13 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use nra::convert::pack::{Destination, Filter, Input, PackOptions, pack, survey};
+use nra::convert::{Destination, Filter, Input};
 use nra::format::entry::Kind;
 use nra::format::progress::{Recorder, Severity};
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
-use crate::{Packed, Place, options};
+use crate::{Packed, Packing, Place, pack, survey};
 
 fn tree() -> Place {
     let place = Place::new();
@@ -20,9 +20,9 @@ fn tree() -> Place {
     place
 }
 
-fn paths(place: &Place, inputs: &[Input], options: &PackOptions) -> (Vec<String>, usize) {
+fn paths(place: &Place, inputs: &[Input], packing: &Packing) -> (Vec<String>, usize) {
     let _ = fs::remove_file(place.output());
-    let (result, warnings) = place.pack_inputs(inputs, options);
+    let (result, warnings) = place.pack_inputs(inputs, packing);
     result.unwrap();
     (Packed::open(&place.output()).paths(), warnings.len())
 }
@@ -34,7 +34,7 @@ fn relative(place: &Place, path: &str) -> Input {
 #[test]
 fn one_directory_gives_its_content_and_several_inputs_their_names() {
     let place = tree();
-    let options = options();
+    let options = Packing::new();
     let input = |path: &str| Input::new(place.at(path));
     assert_eq!(paths(&place, &[input("in")], &options).0, ["a.txt", "sub", "sub/b.txt", "sub/deep", "sub/deep/c.log"]);
     assert_eq!(paths(&place, &[input("in/a.txt")], &options).0, ["a.txt"]);
@@ -50,10 +50,12 @@ fn one_directory_gives_its_content_and_several_inputs_their_names() {
 fn the_same_twice_is_stored_once() {
     let place = tree();
     let input = |path: &str| Input::new(place.at(path));
-    let (found, warnings) = paths(&place, &[input("in/sub"), input("in/sub"), input("in/a.txt"), input("in/a.txt")], &options());
+    let (found, warnings) =
+        paths(&place, &[input("in/sub"), input("in/sub"), input("in/a.txt"), input("in/a.txt")], &Packing::new());
     assert_eq!((found.len(), warnings), (5, 0));
     let kept = |path: &str| Input { keep_path: true, ..relative(&place, path) };
-    let (found, warnings) = paths(&place, &[kept("./sub"), kept("sub/b.txt"), kept("sub/deep/c.log"), kept("a.txt")], &options());
+    let (found, warnings) =
+        paths(&place, &[kept("./sub"), kept("sub/b.txt"), kept("sub/deep/c.log"), kept("a.txt")], &Packing::new());
     assert_eq!(found, ["a.txt", "sub", "sub/b.txt", "sub/deep", "sub/deep/c.log"]);
     assert_eq!(warnings, 0);
 }
@@ -63,7 +65,7 @@ fn different_files_of_one_path_are_told_of() {
     let place = tree();
     place.write("other/a.txt", "another");
     let (result, warnings) =
-        place.pack_inputs(&[Input::new(place.input("a.txt")), Input::new(place.input("other/a.txt"))], &options());
+        place.pack_inputs(&[Input::new(place.input("a.txt")), Input::new(place.input("other/a.txt"))], &Packing::new());
     result.unwrap();
     assert_eq!(warnings.len(), 1);
     assert!(warnings[0].severity == Severity::Degraded && warnings[0].path.ends_with(b"other/a.txt"));
@@ -73,13 +75,13 @@ fn different_files_of_one_path_are_told_of() {
 #[test]
 fn a_prefix_stands_in_front() {
     let place = tree();
-    let prefixed = PackOptions { prefix: b"/x/y/".to_vec(), ..options() };
+    let prefixed = Packing::with(|packing| packing.source.prefix = b"/x/y/".to_vec());
     let (found, _) = paths(&place, &[Input::new(place.at("in"))], &prefixed);
     assert_eq!(found, ["x", "x/y", "x/y/a.txt", "x/y/sub", "x/y/sub/b.txt", "x/y/sub/deep", "x/y/sub/deep/c.log"]);
     let packed = Packed::open(&place.output());
     // The one above is made up, the other has what is known of the input.
     assert!(packed.entry("x").implied && !packed.entry("x/y").implied);
-    let bad = PackOptions { prefix: b"../x".to_vec(), ..options() };
+    let bad = Packing::with(|packing| packing.source.prefix = b"../x".to_vec());
     fs::remove_file(place.output()).unwrap();
     assert!(place.pack(&bad).0.is_err());
 }
@@ -91,7 +93,7 @@ fn filters_apply_to_paths_in_the_archive() {
     filter.rules.exclude("/sub/deep").unwrap();
     filter.rules.exclude("*.txt").unwrap();
     filter.rules.include("b.txt").unwrap();
-    let filtered = PackOptions { filter, prefix: b"p".to_vec(), ..options() };
+    let filtered = Packing::with(|packing| (packing.source.filter, packing.source.prefix) = (filter, b"p".to_vec()));
     assert_eq!(paths(&place, &[Input::new(place.at("in"))], &filtered).0, ["p", "p/sub", "p/sub/b.txt"]);
 }
 
@@ -99,8 +101,8 @@ fn filters_apply_to_paths_in_the_archive() {
 fn a_symlink_to_a_directory_alone_is_followed() {
     let place = tree();
     symlink("in", place.at("link")).unwrap();
-    assert_eq!(paths(&place, &[Input::new(place.at("link"))], &options()).0.len(), 5);
-    let (found, _) = paths(&place, &[Input::new(place.at("link")), Input::new(place.input("a.txt"))], &options());
+    assert_eq!(paths(&place, &[Input::new(place.at("link"))], &Packing::new()).0.len(), 5);
+    let (found, _) = paths(&place, &[Input::new(place.at("link")), Input::new(place.input("a.txt"))], &Packing::new());
     assert_eq!(found, ["a.txt", "link"]);
     assert_eq!(Packed::open(&place.output()).entry("link").kind, Kind::Symlink);
 }
@@ -112,7 +114,7 @@ fn a_missing_input_ends_it_before_anything_is_written() {
     let inputs = [Input::new(place.at("in")), Input::new(place.at("no such"))];
     let monitor = Recorder::default();
     let destination = Destination::File { path: place.output(), overwrite: true };
-    let error = pack(&inputs, destination, &options(), &monitor).unwrap_err();
+    let error = pack(&inputs, destination, &Packing::new(), &monitor).unwrap_err();
     assert!(error.to_string().contains("no such"), "{error}");
     assert_eq!(fs::read(place.output()).unwrap(), b"precious");
 }
@@ -121,7 +123,7 @@ fn a_missing_input_ends_it_before_anything_is_written() {
 fn a_list_may_name_what_has_gone() {
     let place = tree();
     let kept = |path: &str| Input { keep_path: true, ..relative(&place, path) };
-    let (result, warnings) = place.pack_inputs(&[kept("a.txt"), kept("gone")], &options());
+    let (result, warnings) = place.pack_inputs(&[kept("a.txt"), kept("gone")], &Packing::new());
     result.unwrap();
     assert!(
         warnings.len() == 1 && warnings[0].severity == Severity::Degraded && warnings[0].path.ends_with(b"gone"),
@@ -129,7 +131,7 @@ fn a_list_may_name_what_has_gone() {
     );
     assert_eq!(Packed::open(&place.output()).paths(), ["a.txt"]);
     fs::remove_file(place.output()).unwrap();
-    assert!(place.pack_inputs(&[kept("gone"), kept("lost")], &options()).0.is_err());
+    assert!(place.pack_inputs(&[kept("gone"), kept("lost")], &Packing::new()).0.is_err());
 }
 
 #[test]
@@ -137,7 +139,7 @@ fn a_survey_gives_the_same_paths() {
     let place = tree();
     mknodat(CWD, place.input("pipe"), FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
     let mut found = Vec::new();
-    survey(&[Input::new(place.at("in"))], &place.output(), &options(), &Recorder::default(), &mut |path, kind| {
+    survey(&[Input::new(place.at("in"))], &place.output(), &Packing::new(), &Recorder::default(), &mut |path, kind| {
         found.push(format!("{path} {kind:?}"));
         Ok(())
     })

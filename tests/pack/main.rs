@@ -10,16 +10,18 @@ mod inputs;
 mod program;
 mod property;
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use nra::convert::pack::{Destination, Input, PackOptions, PackStats, pack};
+use nra::convert::{Destination, Format, Input, NraSink, NullSink, Options, Sink, Source, Stats, WalkSource, convert};
 use nra::format::Result;
 use nra::format::archive::{Archive, Depth, OpenOptions, open_path};
-use nra::format::entry::Entry;
-use nra::format::progress::{Recorder, Warning};
+use nra::format::entry::{Entry, Kind};
+use nra::format::path::EntryPath;
+use nra::format::progress::{Monitor, Recorder, Warning};
 
 /// A directory to work in, with an input `in` and an output `out.nra`.
 struct Place {
@@ -61,22 +63,22 @@ impl Place {
     }
 
     /// Packs the input to the output.
-    fn pack(&self, options: &PackOptions) -> (Result<PackStats>, Vec<Warning>) {
-        self.pack_inputs(&[Input::new(self.at("in"))], options)
+    fn pack(&self, packing: &Packing) -> (Result<Stats>, Vec<Warning>) {
+        self.pack_inputs(&[Input::new(self.at("in"))], packing)
     }
 
-    fn pack_inputs(&self, inputs: &[Input], options: &PackOptions) -> (Result<PackStats>, Vec<Warning>) {
+    fn pack_inputs(&self, inputs: &[Input], packing: &Packing) -> (Result<Stats>, Vec<Warning>) {
         let monitor = Recorder::default();
         let destination = Destination::File { path: self.output(), overwrite: false };
-        let result = pack(inputs, destination, options, &monitor);
+        let result = pack(inputs, destination, packing, &monitor);
         (result, monitor.take_warnings())
     }
 
     /// Packs and expects no warning; returns the archive.
-    fn packed(&self, options: &PackOptions) -> Packed {
-        let (result, warnings) = self.pack(options);
+    fn packed(&self, packing: &Packing) -> Packed {
+        let (result, warnings) = self.pack(packing);
         assert!(warnings.is_empty(), "{warnings:?}");
-        assert_eq!(result.unwrap().left_out, 0);
+        assert_eq!(result.unwrap().skipped, 0);
         Packed::open(&self.output())
     }
 
@@ -89,11 +91,49 @@ impl Place {
     }
 }
 
-/// Options for tests: nothing waits for the disk.
-fn options() -> PackOptions {
-    let mut options = PackOptions { sync: false, ..PackOptions::default() };
-    options.writer.threads = 2;
-    options
+/// How files are packed.
+#[derive(Debug, Clone, Default)]
+struct Packing {
+    source: WalkSource,
+    sink: NraSink,
+    options: Options,
+}
+
+impl Packing {
+    /// For tests: nothing waits for the disk.
+    fn new() -> Self {
+        Self { options: Options { sync: false, threads: 2, ..Options::default() }, ..Self::default() }
+    }
+
+    fn with(change: impl FnOnce(&mut Self)) -> Self {
+        let mut packing = Self::new();
+        change(&mut packing);
+        packing
+    }
+
+    fn source(&self, inputs: &[Input]) -> Source<'static> {
+        Source::Walk(WalkSource { inputs: inputs.to_vec(), ..self.source.clone() })
+    }
+}
+
+fn pack(inputs: &[Input], destination: Destination, packing: &Packing, monitor: &dyn Monitor) -> Result<Stats> {
+    let sink = Sink::Archive(destination, Format::Nra(packing.sink.clone()));
+    convert(packing.source(inputs), sink, &packing.options, monitor)
+}
+
+/// Lists what [`pack`] would store.
+fn survey(
+    inputs: &[Input],
+    output: &Path,
+    packing: &Packing,
+    monitor: &dyn Monitor,
+    visit: &mut dyn FnMut(&EntryPath, Kind) -> Result<()>,
+) -> Result<()> {
+    let visit = RefCell::new(visit);
+    let visit = |path: &EntryPath, kind| (visit.borrow_mut())(path, kind);
+    let sink = Sink::Archive(Destination::new_file(output), Format::Nra(packing.sink.clone()));
+    let sink = Sink::Null(NullSink { of: Box::new(sink), visit: Some(&visit) });
+    convert(packing.source(inputs), sink, &packing.options, monitor).map(drop)
 }
 
 /// An archive, verified, and its entries.

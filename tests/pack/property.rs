@@ -7,13 +7,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 
-use nra::convert::pack::PackOptions;
 use nra::format::entry::Kind;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
 use crate::common::noise;
-use crate::{Place, options};
+use crate::{Packing, Place};
 
 /// What stands under a name.
 #[derive(Debug, Clone)]
@@ -75,9 +74,8 @@ proptest! {
         let place = Place::new();
         let mut expected = BTreeMap::new();
         make(place.at("in"), &nodes, b"", &mut expected);
-        let mut options = PackOptions { window_names, ..options() };
-        options.writer.threads = threads;
-        let packed = place.packed(&options);
+        let packing = Packing::with(|packing| (packing.source.window_names, packing.options.threads) = (window_names, threads));
+        let packed = place.packed(&packing);
         prop_assert_eq!(packed.entries.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>());
         for (path, node) in &expected {
             let entry = packed.entry(path);

@@ -136,10 +136,25 @@ fn what_has_no_room_is_refused() {
     assert!(ShardWriter::create(Cursor::new(Vec::new()), style(7), Layout::Streaming(1)).is_err());
 }
 
+/// Writes all entries of `archive` to another archive.
+fn convert_to(
+    archive: &dyn nra::format::archive::Archive,
+    target: nra::convert::target::Target,
+    output: &std::path::Path,
+    monitor: &nra::format::progress::Recorder,
+) -> nra::format::Result<()> {
+    use nra::convert::select::Selection;
+    use nra::convert::{Destination, Options, Sink, Source, convert};
+
+    let sink = Sink::Archive(Destination::new_file(output), target.format(output));
+    let options = Options { sync: false, ..Options::default() };
+    convert(Source::Archive(archive, &Selection::all()), sink, &options, monitor).map(drop)
+}
+
 /// What each file becomes by way of an archive of NRA 5 and back.
 #[test]
 fn files_come_back_from_nra_with_the_same_bytes() {
-    use nra::convert::kinds::{Kind, kind_of, rewrite};
+    use nra::convert::target::{Target, target_of};
     use nra::format::archive::{Archive, OpenOptions, open_path};
     use nra::format::progress::Recorder;
 
@@ -158,14 +173,14 @@ fn files_come_back_from_nra_with_the_same_bytes() {
             assert!(is_odd, "{name}");
             continue;
         };
-        if let Err(error) = rewrite(&archive, Kind::Nra, &nra, &monitor) {
+        if let Err(error) = convert_to(&*archive, Target::Nra, &nra, &monitor) {
             assert!(is_odd, "{name}: {error}");
             continue;
         }
         // Under a name of the same ending.
-        let kind = kind_of(std::path::Path::new(&name)).unwrap();
+        let kind = target_of(std::path::Path::new(&name)).unwrap();
         monitor.take_warnings();
-        rewrite(&open(&nra).unwrap(), kind, &back, &monitor).unwrap_or_else(|error| panic!("{name}: {error}"));
+        convert_to(&*open(&nra).unwrap(), kind, &back, &monitor).unwrap_or_else(|error| panic!("{name}: {error}"));
         let is_same = std::fs::read(&back).unwrap() == bytes(&name);
         let is_told = monitor.take_warnings().iter().any(|warning| warning.message.contains("has other bytes than"));
         assert!(!(is_same && is_told), "{name}");
@@ -181,7 +196,7 @@ fn files_come_back_from_nra_with_the_same_bytes() {
 /// What is not written again is told: by the file itself, or on the way back.
 #[test]
 fn other_bytes_are_told() {
-    use nra::convert::kinds::{Kind, rewrite};
+    use nra::convert::target::Target;
     use nra::format::archive::{Archive, OpenOptions, open_path};
     use nra::format::progress::Recorder;
 
@@ -227,9 +242,9 @@ fn other_bytes_are_told() {
             remarks.iter().any(|remark| remark == "4 bytes behind the data are no metadata and belong to nothing"),
             what == "behind"
         );
-        rewrite(&archive, Kind::Nra, &nra, &Recorder::default()).unwrap();
+        convert_to(&*archive, Target::Nra, &nra, &Recorder::default()).unwrap();
         let monitor = Recorder::default();
-        rewrite(&open(&nra), Kind::Shard(None), &back, &monitor).unwrap();
+        convert_to(&*open(&nra), Target::Shard(None), &back, &monitor).unwrap();
         let is_same = std::fs::read(&back).unwrap() == file;
         assert_eq!(is_same, what == "nothing", "{what}");
         let told: Vec<String> = monitor.take_warnings().iter().map(ToString::to_string).collect();
@@ -241,7 +256,7 @@ fn other_bytes_are_told() {
 /// Metadata longer than an attribute may be come along in parts.
 #[test]
 fn long_metadata_come_back_from_nra() {
-    use nra::convert::kinds::{Kind, rewrite};
+    use nra::convert::target::Target;
     use nra::format::archive::{Archive, OpenOptions, open_path};
     use nra::format::progress::Recorder;
 
@@ -258,7 +273,7 @@ fn long_metadata_come_back_from_nra() {
     writer.add(plain(b"a", b"content")).unwrap();
     let bytes = writer.finish(Some(&metadata)).unwrap().into_inner();
     std::fs::write(&original, &bytes).unwrap();
-    rewrite(&open(&original), Kind::Nra, &nra, &Recorder::default()).unwrap();
-    rewrite(&open(&nra), Kind::Shard(Some(Role::MODEL)), &back, &Recorder::default()).unwrap();
+    convert_to(&*open(&original), Target::Nra, &nra, &Recorder::default()).unwrap();
+    convert_to(&*open(&nra), Target::Shard(Some(Role::MODEL)), &back, &Recorder::default()).unwrap();
     assert!(std::fs::read(&back).unwrap() == bytes);
 }

@@ -5,15 +5,14 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use crate::change::{self, Made, newest};
-use crate::dry_run::{self, Visit};
+use crate::dry_run;
 use crate::inputs::InputArgs;
 use crate::key_args::KeyArgs;
 use crate::pack_args::PackingArgs;
 use crate::report::{CommandResult, Failure, Outcome};
 use crate::ui::{self, Ui};
-use nra_convert::pack::{AddPolicy, add, plan};
+use nra_convert::{CommitSink, Sink, Source, convert};
 use nra_format::path::Quoted;
-use nra_format::progress::Monitor;
 use nra_text::{self, ArchiveField};
 
 /// Arguments of `nra add`.
@@ -83,23 +82,24 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         );
     }
     let inputs = args.inputs.inputs()?;
-    let mut options = args.packing.options()?;
-    options.writer.encryption = args.keys.unlock_file(&path)?;
-    let policy = AddPolicy { update: args.update, overwrite: args.overwrite };
+    let mut packing = args.packing.packing()?;
+    packing.source.inputs = inputs;
+    packing.writer.encryption = args.keys.unlock_file(&path)?;
+    let commit = CommitSink { writer: packing.writer, update: args.update, overwrite: args.overwrite };
+    let sink = Sink::Commit(path.clone(), commit);
     if args.dry_run {
-        let mut look = |progress: &dyn Monitor, visit: Visit<'_>| plan(&inputs, &path, &options, policy, progress, visit);
-        return dry_run::list("add", &path, &mut look, ui);
+        return dry_run::list("add", &path, Source::Walk(packing.source), sink, &packing.options, ui);
     }
     let before = change::Before::at(&path).map_err(|error| change::explain(error, &name))?;
     let progress = ui.progress("adding");
-    let result = add(&inputs, &path, &options, policy, &progress);
+    let result = convert(Source::Walk(packing.source), sink, &packing.options, &progress);
     progress.finish();
     let elapsed = progress.elapsed();
     drop(progress);
     let stats = result.map_err(|error| before.explain(error, &path, &name))?;
     let written = stats.written;
     let changed = written.added + written.replaced + written.removed > 0;
-    if !changed && stats.unchanged == 0 && stats.in_the_way > 0 {
+    if !changed && stats.unchanged == 0 && stats.conflicts > 0 {
         return Err(Failure::failed(format!("{name}: nothing was added")).hint(CONFLICT_HINT));
     }
     let mut what = format!("added {}", nra_text::counted(written.added, "entry", "entries"));
@@ -107,7 +107,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         (written.replaced, "replaced ", ""),
         (written.removed, "removed ", ""),
         (stats.unchanged, "", " unchanged"),
-        (stats.left_out, "", " skipped"),
+        (stats.skipped, "", " skipped"),
     ];
     for (count, before, after) in parts.into_iter().filter(|(count, ..)| *count > 0) {
         what += &format!(", {before}{}{after}", nra_text::count(count));
@@ -115,10 +115,10 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let commit = if changed { written.commit - 1 } else { written.commit };
     Made { name: &name, before: commit, is_protected: before.is_protected, is_undone: true, dry_run: false }
         .say(&what, &written, ui);
-    if stats.in_the_way > 0 {
+    if stats.conflicts > 0 {
         ui.console().note(&format!("hint: {CONFLICT_HINT}"));
     }
-    let outcome = if stats.left_out > 0 { Outcome::Degraded } else { Outcome::Done };
+    let outcome = if stats.skipped > 0 { Outcome::Degraded } else { Outcome::Done };
     let summary = Summary {
         archive: ArchiveField::new(&path),
         commit: written.commit,
@@ -126,7 +126,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         replaced: written.replaced,
         removed: written.removed,
         unchanged: stats.unchanged,
-        skipped: stats.left_out,
+        skipped: stats.skipped,
         entries: written.entries,
         files: written.files,
         content_bytes: written.content_bytes,

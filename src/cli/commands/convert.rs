@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use self::targets::{title, to_nra4, to_shard, to_tar, to_zip};
+use self::targets::{to_nra4, to_shard, to_tar, to_zip};
 use crate::archive_errors;
 use crate::args::{ContainerArgs, KeepArgs, ResourceArgs};
 use crate::change::same_file;
@@ -20,14 +20,17 @@ use crate::progress::Progress;
 use crate::report::{CommandResult, Failure, Outcome};
 use crate::ui::{self, Ui};
 use crate::watched_file::WatchedFile;
-use nra_convert::kinds::{Kind, default_output, extensions, kind_of, unwritten};
-use nra_convert::pack::{Destination, OwnerPolicy};
-use nra_convert::transfer::{Fidelity, Input, Limits, PlainInput, TransferOptions, TransferStats, reads_in_order, transfer};
+use nra_convert::select::Selection;
+use nra_convert::target::{Target, default_output, extensions, target_of, unsupported};
+use nra_convert::{
+    Destination, Format, Limits, MetadataPolicy, NraSink, Options, PlainInput, Sink, Source, Stats, convert, reads_in_order,
+};
 use nra_format::Error;
 use nra_format::archive::{self, Archive, OpenOptions, extension_mismatch, open_path, open_stream};
 use nra_format::codec::Codec;
 use nra_format::crypt::{Argon2Cost, Keyring, Secret};
 use nra_format::error::{STANDARD_INPUT, Subject};
+use nra_format::nra::writer::WriterOptions;
 use nra_format::path::Quoted;
 use nra_format::progress::{Counter, Monitor, Warning};
 use nra_format::source::{FileSource, ReadAt};
@@ -58,7 +61,7 @@ pub struct Args {
     ///
     /// Supported: nra, nra4 (for nra before version 5), zip, shard, mosh, smpl, gemm, wshard, gshard, tshard, cshard, tar, tar.gz, tar.zst, tar.xz, tar.bz2, tar.lz4.
     #[arg(long, value_name = "FORMAT", value_parser = parse_kind)]
-    to: Option<Kind>,
+    to: Option<Target>,
     /// Write Shard files byte-identical to those of: go, python
     ///
     /// The default is the program that wrote IN, if it is a Shard file.
@@ -137,8 +140,8 @@ struct LimitArgs {
     limit_entries: Option<u64>,
 }
 
-fn parse_kind(text: &str) -> Result<Kind, String> {
-    Kind::named(text).ok_or_else(|| format!("unsupported output format (use {})", written()))
+fn parse_kind(text: &str) -> Result<Target, String> {
+    Target::named(text).ok_or_else(|| format!("unsupported output format (use {})", written()))
 }
 
 /// Lists the extensions of supported output formats.
@@ -147,8 +150,8 @@ fn written() -> String {
 }
 
 /// Returns the format for the extension of the output.
-fn kind_by_name(output: &Path) -> CommandResult<Kind> {
-    let Some(extension) = unwritten(output) else { return Ok(kind_of(output).unwrap_or(Kind::Nra)) };
+fn kind_by_name(output: &Path) -> CommandResult<Target> {
+    let Some(extension) = unsupported(output) else { return Ok(target_of(output).unwrap_or(Target::Nra)) };
     let shown = Quoted::new(output.as_os_str().as_bytes());
     let failure = Failure::usage(format!("cannot write {shown}: writing {extension} archives is not supported"));
     Err(failure
@@ -170,8 +173,8 @@ struct Report {
     incomplete: bool,
 }
 
-impl From<TransferStats> for Report {
-    fn from(stats: TransferStats) -> Self {
+impl From<Stats> for Report {
+    fn from(stats: Stats) -> Self {
         let written = stats.written;
         Self {
             entries: written.entries,
@@ -180,7 +183,7 @@ impl From<TransferStats> for Report {
             content_bytes: written.content_bytes,
             deduplicated_bytes: written.deduplicated_bytes,
             archive_bytes: written.archive_bytes,
-            skipped: stats.left_out,
+            skipped: stats.skipped,
             incomplete: stats.incomplete,
         }
     }
@@ -224,25 +227,20 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     if args.dry_run && !args.overwrite {
         crate::output::check_not_existing(&output)?;
     }
-    let mut options = options(args, kind)?;
+    let (mut options, mut writer) = options(args, kind)?;
     options.open.commit = commit;
     let name = if from_stdin { STANDARD_INPUT.to_owned() } else { Quoted::new(args.input.as_os_str().as_bytes()).to_string() };
-    let input = if from_stdin {
-        Input::Stream(Box::new(open_archive::interruptible_stdin()?), Subject::StandardInput)
-    } else {
-        Input::File(in_path.clone())
-    };
-    if args.encrypt && !matches!(kind, Kind::Nra | Kind::Nra4) {
+    if args.encrypt && !matches!(kind, Target::Nra | Target::Nra4) {
         return Err(Failure::usage("only NRA archives can be encrypted"));
     }
-    if args.dialect.is_some() && !matches!(kind, Kind::Shard(_)) {
+    if args.dialect.is_some() && !matches!(kind, Target::Shard(_)) {
         return Err(Failure::usage("--dialect requires a Shard file as output").hint("use --to shard to write one"));
     }
     if to_stdout && let Some(what) = needs_file(kind) {
         let failure = Failure::usage(format!("cannot write {what} to standard output: its first bytes are written last"));
         return Err(failure.hint("use -o FILE to write it to a file"));
     }
-    if args.recovery.is_given() && (to_stdout || kind != Kind::Nra) {
+    if args.recovery.is_given() && (to_stdout || kind != Target::Nra) {
         return Err(Failure::usage("--recovery requires an NRA archive in a file as output").hint("use -o FILE.nra"));
     }
     warn_unused_options(args, kind, ui);
@@ -252,70 +250,60 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     if is_encrypted && options.open.key.is_none() {
         options.open.key = args.keys.when_needed(&name)?;
     }
-    let source = Source { name: &name, path: (!from_stdin).then_some(&in_path), open: options.open.clone() };
-    let mut earlier_key = None;
+    let named = Named { name: &name, path: (!from_stdin).then_some(&in_path), open: options.open.clone() };
+    let (mut earlier_key, mut plain) = (None, PlainInput::default());
     if args.encrypt {
         let secret = options.open.key.clone().map_or_else(|| args.keys.for_new(), Ok)?;
         match (kind, secret) {
-            (Kind::Nra4, Secret::Raw(key)) => earlier_key = Some(key),
-            (Kind::Nra4, Secret::Password(_)) => {
+            (Target::Nra4, Secret::Raw(key)) => earlier_key = Some(key),
+            (Target::Nra4, Secret::Password(_)) => {
                 let failure = Failure::usage("nra before version 5 supports keys only, not passwords");
                 return Err(failure.hint("use --key-file or NRA_ENCRYPTION_KEY"));
             }
-            (_, secret) => options.writer.encryption = Some(Keyring::create(&secret, Argon2Cost::default(), "")?),
+            (_, secret) => writer.encryption = Some(Keyring::create(&secret, Argon2Cost::default(), "")?),
         }
     } else if args.keys.is_given()
-        && kind == Kind::Nra
+        && kind == Target::Nra
         && let Some(secret) = &options.open.key
     {
         // As with `pack`, a key without an encrypted input encrypts the output. A password typed only once may be mistyped, so it
         // must not encrypt anything.
-        options.plain = if args.keys.asks() {
+        plain = if args.keys.asks() {
             PlainInput::Refused
         } else {
             PlainInput::Encrypted(Keyring::create(secret, Argon2Cost::default(), "")?)
         };
     }
-    let destination = if args.dry_run {
-        Destination::Nowhere
-    } else if to_stdout {
+    let destination = if to_stdout {
         Destination::Stream(Box::new(std::io::stdout()))
     } else {
         Destination::File { path: output.clone(), overwrite: args.overwrite }
     };
-    let input = if kind == Kind::Nra {
-        input
-    } else {
-        let opened = match input {
-            Input::File(path) => open_file(&path, &options, ui),
-            input => open_input(input, &options.open),
-        };
-        let opened = opened.map_err(|error| explain(error, &source, &output, args.keep_going))?;
-        if args.keys.is_given() && !args.encrypt && !opened.info().encrypted {
-            let message = format!("{name}: not encrypted; the key was not used");
-            ui.console().warn(Warning::remark([], message));
-        }
-        Input::Archive(opened)
+    let format = match kind {
+        Target::Nra => Format::Nra(NraSink { writer, recompress: args.compression.is_given(), plain }),
+        Target::Nra4 => to_nra4(&output, earlier_key, &writer)?,
+        Target::Tar(compression) => to_tar(args, compression)?,
+        Target::Shard(role) => to_shard(args, role)?,
+        Target::Zip => to_zip(args)?,
+    };
+    let sink = Sink::Archive(destination, format);
+    let sink = if args.dry_run { sink.dry_run() } else { sink };
+    let (opened, all) = (open_indexed(kind, &named, &output, args, &options, ui)?, Selection::all());
+    let source = match &opened {
+        Some(archive) => Source::Archive(&**archive, &all),
+        None if from_stdin => Source::Stream(Box::new(open_archive::interruptible_stdin()?), Subject::StandardInput),
+        None => Source::File(in_path.clone()),
     };
     let progress = ui.progress("converting");
     let monitor = &NamedMonitor { progress: &progress, input: &name };
-    let result = match kind {
-        Kind::Nra => transfer(input, destination, &options, monitor).map(Report::from),
-        Kind::Nra4 => {
-            let title = title(args, &output);
-            to_nra4(title, earlier_key, input, destination, &options, monitor)?
-        }
-        Kind::Tar(compression) => to_tar(args, input, destination, compression, &options, monitor)?,
-        Kind::Shard(role) => to_shard(args, role, input, destination, &options, monitor)?,
-        Kind::Zip => to_zip(args, input, destination, &options, monitor)?,
-    };
+    let result = convert(source, sink, &options, monitor).map(Report::from);
     progress.finish();
     let elapsed = progress.elapsed();
     drop(progress);
-    let report = result.map_err(|error| explain(error, &source, &output, args.keep_going))?;
+    let report = result.map_err(|error| explain(error, &named, &output, args.keep_going))?;
     let line = summary_line(&report, elapsed, ui);
     ui.console().note(&if args.dry_run { format!("{line}: {DRY_RUN}") } else { line });
-    if kind == Kind::Nra && !args.compression.is_given() && has_grown(&report) {
+    if kind == Target::Nra && !args.compression.is_given() && has_grown(&report) {
         ui.console().note("hint: IN was compressed better; use -l 19 or --best for a smaller OUT");
     }
     if !args.dry_run {
@@ -357,12 +345,36 @@ impl Monitor for NamedMonitor<'_> {
     }
 }
 
+/// Opens the input through its index, unless the target reads it sequentially where possible.
+fn open_indexed(
+    kind: Target,
+    named: &Named<'_>,
+    output: &Path,
+    args: &Args,
+    options: &Options,
+    ui: &Ui,
+) -> CommandResult<Option<Box<dyn Archive>>> {
+    if kind == Target::Nra {
+        return Ok(None);
+    }
+    let opened = match named.path {
+        Some(path) => open_file(path, options, ui),
+        None => open_stream(&mut open_archive::interruptible_stdin()?, &Subject::StandardInput, &options.open),
+    };
+    let opened = opened.map_err(|error| explain(error, named, output, args.keep_going))?;
+    if args.keys.is_given() && !args.encrypt && !opened.info().encrypted {
+        let message = format!("{}: not encrypted; the key was not used", named.name);
+        ui.console().warn(Warning::remark([], message));
+    }
+    Ok(Some(opened))
+}
+
 /// Opens a file through its index, with progress, and warns about a wrong extension.
-fn open_file(path: &Path, options: &TransferOptions, ui: &Ui) -> Result<Arc<dyn Archive>, Error> {
+fn open_file(path: &Path, options: &Options, ui: &Ui) -> Result<Box<dyn Archive>, Error> {
     let progress = Arc::new(ui.opening());
-    let archive: Arc<dyn Archive> = Arc::from(archive::open_settled(path, &mut || {
+    let archive = archive::open_settled(path, &mut || {
         archive::open(Arc::new(WatchedFile::new(FileSource::open(path)?, &progress)), &options.open)
-    })?);
+    })?;
     let name = path.as_os_str().as_bytes();
     if let Some(message) = extension_mismatch(name, archive.container()) {
         progress.warn(Warning::remark(name, message));
@@ -370,43 +382,24 @@ fn open_file(path: &Path, options: &TransferOptions, ui: &Ui) -> Result<Arc<dyn 
     Ok(archive)
 }
 
-/// Opens an input.
-fn open_input(input: Input, options: &OpenOptions) -> Result<Arc<dyn Archive>, Error> {
-    match input {
-        Input::File(path) => open_path(&path, options).map(Arc::from),
-        Input::Stream(mut stream, name) => open_stream(&mut stream, &name, options).map(Arc::from),
-        Input::Archive(archive) => Ok(archive),
-    }
-}
-
-fn options(args: &Args, kind: Kind) -> CommandResult<TransferOptions> {
+fn options(args: &Args, kind: Target) -> CommandResult<(Options, WriterOptions)> {
     let fidelity = &args.fidelity;
     // The supported levels depend on the output format.
     let own = CompressionArgs::default();
-    let compression = if matches!(kind, Kind::Nra | Kind::Nra4) { &args.compression } else { &own };
-    let mut writer = pack_args::writer_options(compression, &args.resources, &args.message)?;
-    writer.reproducible = fidelity.reproducible;
-    let latest = if fidelity.reproducible { pack_args::source_date_epoch()? } else { None };
-    if fidelity.reproducible {
-        writer.time = latest;
-    }
-    let owner = match fidelity.owner.policy(&fidelity.keep) {
-        OwnerPolicy::Names | OwnerPolicy::Ids if fidelity.reproducible => OwnerPolicy::Omit,
-        owner => owner,
-    };
+    let compression = if matches!(kind, Target::Nra | Target::Nra4) { &args.compression } else { &own };
+    let writer = pack_args::writer_options(compression, &args.resources, &args.message)?;
     let mut open = OpenOptions::default();
     args.container.apply(&mut open);
     args.resources.apply(&mut open);
     let limits = Limits::default();
-    Ok(TransferOptions {
-        writer,
+    let options = Options {
         open,
-        fidelity: Fidelity {
-            owner,
+        metadata: MetadataPolicy {
+            owner: fidelity.owner.policy(&fidelity.keep),
             xattrs: !fidelity.keep.no_xattrs,
             times: !fidelity.keep.no_times,
-            latest,
-            portable: fidelity.reproducible,
+            latest: if fidelity.reproducible { pack_args::source_date_epoch()? } else { None },
+            ..MetadataPolicy::default()
         },
         limits: Limits {
             bytes: args.limits.limit_size.unwrap_or(limits.bytes),
@@ -414,22 +407,25 @@ fn options(args: &Args, kind: Kind) -> CommandResult<TransferOptions> {
             ratio: args.container.limit_ratio.unwrap_or(limits.ratio),
         },
         keep_going: args.keep_going,
-        recompress: args.compression.is_given(),
-        plain: PlainInput::default(),
+        reproducible: fidelity.reproducible,
+        message: args.message.clone(),
+        threads: writer.threads,
+        memory_bytes: writer.memory_bytes,
         sync: !args.no_sync,
-    })
+    };
+    Ok((options, writer))
 }
 
 /// Warns about compression options without effect on the output format.
-fn warn_unused_options(args: &Args, kind: Kind, ui: &Ui) {
+fn warn_unused_options(args: &Args, kind: Target, ui: &Ui) {
     let (what, used): (_, &[&str]) = match kind {
-        Kind::Nra => return,
-        Kind::Nra4 => ("NRA 4.5 archives", &["--level", "--codec"]),
-        Kind::Tar(None) => ("uncompressed tar archives", &[]),
-        Kind::Tar(Some(_)) => ("compressed tar archives", &["--level"]),
-        Kind::Zip if args.compression.codec() == Some(Codec::None) => ("uncompressed zip archives", &["--codec"]),
-        Kind::Zip => ("zip archives", &["--level", "--codec"]),
-        Kind::Shard(_) => ("Shard files", &["--codec", "--align"]),
+        Target::Nra => return,
+        Target::Nra4 => ("NRA 4.5 archives", &["--level", "--codec"]),
+        Target::Tar(None) => ("uncompressed tar archives", &[]),
+        Target::Tar(Some(_)) => ("compressed tar archives", &["--level"]),
+        Target::Zip if args.compression.codec() == Some(Codec::None) => ("uncompressed zip archives", &["--codec"]),
+        Target::Zip => ("zip archives", &["--level", "--codec"]),
+        Target::Shard(_) => ("Shard files", &["--codec", "--align"]),
     };
     for option in args.compression.given().filter(|option| !used.contains(option)) {
         let message = format!("{option} has no effect on {what}");
@@ -438,16 +434,16 @@ fn warn_unused_options(args: &Args, kind: Kind, ui: &Ui) {
 }
 
 /// Returns the name of a format that cannot be written sequentially.
-fn needs_file(kind: Kind) -> Option<&'static str> {
+fn needs_file(kind: Target) -> Option<&'static str> {
     match kind {
-        Kind::Shard(_) => Some("a Shard file"),
-        Kind::Nra4 => Some("an NRA 4.5 archive"),
-        Kind::Nra | Kind::Tar(_) | Kind::Zip => None,
+        Target::Shard(_) => Some("a Shard file"),
+        Target::Nra4 => Some("an NRA 4.5 archive"),
+        Target::Nra | Target::Tar(_) | Target::Zip => None,
     }
 }
 
 /// The input, for messages.
-struct Source<'a> {
+struct Named<'a> {
     /// Its name.
     name: &'a str,
     /// Its file, unless it is standard input.
@@ -455,7 +451,7 @@ struct Source<'a> {
     open: OpenOptions,
 }
 
-impl Source<'_> {
+impl Named<'_> {
     /// Returns a hint about damage. `kept_going` is whether `--keep-going` was given.
     fn advice(&self, kept_going: bool) -> Option<&'static str> {
         let keeps = (!kept_going).then_some("use --keep-going to skip damaged entries");
@@ -473,7 +469,7 @@ impl Source<'_> {
     }
 }
 
-fn explain(error: Error, source: &Source<'_>, output: &Path, kept_going: bool) -> Failure {
+fn explain(error: Error, source: &Named<'_>, output: &Path, kept_going: bool) -> Failure {
     let input = source.name;
     match error {
         Error::Io { .. } | Error::Cancelled => crate::output::explain(error, output),

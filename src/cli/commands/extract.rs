@@ -15,8 +15,11 @@ use crate::inputs;
 use crate::open_archive::{self, Opened};
 use crate::report::{CommandResult, Failure};
 use crate::ui::{self, Ui};
-use nra_convert::extract::{Action, Answer, Conflict, Event, ExtractOptions, ExtractStats, Overwrite, Target, extract};
 use nra_convert::select::Selection;
+use nra_convert::{
+    Action, Answer, Conflict, DirectorySink, DirectoryStats, DirectoryTarget, Event, Limits, MetadataPolicy, Options, Overwrite,
+    Sink, Source, convert,
+};
 use nra_format::Error;
 use nra_format::Result;
 use nra_format::archive::{Access, Extension, Part};
@@ -165,12 +168,13 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         return to_stdout(&opened, &selection, ui);
     }
     allow_many_open_files();
-    let mut options = options(args, memory, &opened, ui);
+    let mut directory = directory(args, &opened, ui);
+    let options = options(args, memory);
     let dialog = Dialog { console: ui.console().clone(), failure: Mutex::new(None) };
     let ask = |conflict: &Conflict<'_>| dialog.ask(conflict);
     let settled = args.policy.overwrite().is_some() || dialog.console.options().answer.is_some();
     if !settled && !args.dry_run && dialog.console.options().interactive {
-        options.ask = Some(&ask);
+        directory.ask = Some(&ask);
     }
     ui.list("extract", "entries");
     let progress = ui.progress("extracting");
@@ -186,14 +190,16 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
             }
         }
     };
-    options.observe = Some(&observe);
-    let result = extract(&*opened.archive, &selection, &options, &progress);
+    directory.observe = Some(&observe);
+    let sink = Sink::Directory(directory);
+    let sink = if args.dry_run { sink.dry_run() } else { sink };
+    let result = convert(Source::Archive(&*opened.archive, &selection), sink, &options, &progress);
     let seconds = progress.elapsed();
     drop(progress);
     ui.flush()?;
     let stats = match (result, dialog.failure.into_inner().unwrap_or_else(PoisonError::into_inner)) {
         (_, Some(failure)) => return Err(failure),
-        (Ok(stats), None) => stats,
+        (Ok(stats), None) => stats.directory,
         (Err(error), None) => {
             let stopped = matches!(error, Error::Cancelled | Error::Io { .. });
             let failure = explain(error, &opened.name, ui);
@@ -232,12 +238,12 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     ui.finish(outcome, "summary", &summary)
 }
 
-fn options<'a>(args: &Args, memory: u64, opened: &Opened, ui: &Ui) -> ExtractOptions<'a> {
+fn directory<'a>(args: &Args, opened: &Opened, ui: &Ui) -> DirectorySink<'a> {
     let target = match &args.directory {
-        Some(directory) => Target::Exactly(directory.clone()),
-        None => Target::Auto { base: PathBuf::from("."), name: folder_name(&opened.path, &opened.name) },
+        Some(directory) => DirectoryTarget::Exactly(directory.clone()),
+        None => DirectoryTarget::Auto { base: PathBuf::from("."), name: folder_name(&opened.path, &opened.name) },
     };
-    let mut options = ExtractOptions::new(target);
+    let mut sink = DirectorySink::new(target);
     let exact = args.fidelity.preserve_permissions || rustix::process::geteuid().is_root();
     // With a umask of zero, files are created with their final mode, which saves a call per file.
     let umask = rustix::process::umask(rustix::fs::Mode::empty());
@@ -246,21 +252,30 @@ fn options<'a>(args: &Args, memory: u64, opened: &Opened, ui: &Ui) -> ExtractOpt
     }
     let answer = ui.console().options().answer;
     let answered = answer.map(|yes| if yes { Overwrite::Replace } else { Overwrite::Skip });
-    options.umask = Some(umask.bits());
-    options.exact_modes = Some(exact);
-    options.overwrite = args.policy.overwrite().or(answered).unwrap_or(Overwrite::Refuse);
-    options.strip_components = args.strip_components;
-    options.flat = args.flat;
-    options.special = args.fidelity.special;
-    options.owner = !args.fidelity.keep.no_owner;
-    options.numeric_owner = args.fidelity.keep.numeric_owner;
-    options.xattrs = !args.fidelity.keep.no_xattrs;
-    options.times = !args.fidelity.keep.no_times;
-    options.max_size = args.max_size;
-    options.dry_run = args.dry_run;
-    options.threads = args.resources.threads();
-    options.memory = memory;
-    options
+    sink.umask = Some(umask.bits());
+    sink.exact_modes = Some(exact);
+    sink.overwrite = args.policy.overwrite().or(answered).unwrap_or(Overwrite::Refuse);
+    sink.strip_components = args.strip_components;
+    sink.flat = args.flat;
+    sink.special = args.fidelity.special;
+    sink
+}
+
+fn options(args: &Args, memory: u64) -> Options {
+    let keep = &args.fidelity.keep;
+    let limits = Limits::default();
+    Options {
+        metadata: MetadataPolicy {
+            owner: keep.owner(),
+            xattrs: !keep.no_xattrs,
+            times: !keep.no_times,
+            ..MetadataPolicy::default()
+        },
+        limits: Limits { bytes: args.max_size.unwrap_or(limits.bytes), ..limits },
+        threads: args.resources.threads(),
+        memory_bytes: memory,
+        ..Options::default()
+    }
 }
 
 /// Raises the limit of open files: directories stay open while files are created in them.
@@ -384,7 +399,7 @@ fn action(action: Action) -> &'static str {
     }
 }
 
-fn print_summary(stats: &ExtractStats, dry_run: bool, seconds: Duration, ui: &Ui) {
+fn print_summary(stats: &DirectoryStats, dry_run: bool, seconds: Duration, ui: &Ui) {
     if ui.is_json() || dry_run {
         return;
     }

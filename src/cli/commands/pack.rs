@@ -11,7 +11,7 @@ use crate::open_archive;
 use crate::pack_args::{PackingArgs, RecoveryArgs};
 use crate::report::{CommandResult, Failure, Outcome};
 use crate::ui::{self, Ui};
-use nra_convert::pack::{Destination, PackStats, default_output, pack, survey};
+use nra_convert::{Destination, Format, NraSink, Sink, Source, Stats, convert, default_output};
 use nra_format::container::Container;
 use nra_format::crypt::{Argon2Cost, Keyring};
 use nra_text::{self, ArchiveField};
@@ -79,18 +79,21 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         Some(output) => output.clone(),
         None => default_output(&inputs)?,
     };
-    let mut options = args.packing.options()?;
-    options.sync = !args.no_sync;
+    let mut packing = args.packing.packing()?;
+    packing.options.sync = !args.no_sync;
+    packing.source.inputs = inputs;
     if args.dry_run {
         if !args.overwrite {
             crate::output::check_not_existing(&output)?;
         }
-        return dry_run::list("pack", &output, &mut |progress, visit| survey(&inputs, &output, &options, progress, visit), ui);
+        let destination = Destination::File { path: output.clone(), overwrite: args.overwrite };
+        let sink = Sink::Archive(destination, Format::Nra(NraSink::default()));
+        return dry_run::list("pack", &output, Source::Walk(packing.source), sink, &packing.options, ui);
     }
     if args.encrypt || args.keys.is_given() {
         // Report a missing key before reading any input.
         let keyring = Keyring::create(&args.keys.for_new()?, Argon2Cost::default(), "")?;
-        options.writer.encryption = Some(keyring);
+        packing.writer.encryption = Some(keyring);
     }
     let to_stdout = output == Path::new("-");
     if to_stdout {
@@ -108,7 +111,8 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         Destination::File { path: output.clone(), overwrite: args.overwrite }
     };
     let progress = ui.progress("packing");
-    let result = pack(&inputs, destination, &options, &progress);
+    let sink = Sink::Archive(destination, Format::Nra(NraSink { writer: packing.writer, ..NraSink::default() }));
+    let result = convert(Source::Walk(packing.source), sink, &packing.options, &progress);
     progress.finish();
     let elapsed = progress.elapsed();
     drop(progress);
@@ -116,7 +120,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     ui.console().note(&summary_line(&stats, elapsed, ui));
     args.recovery.protect(&output, args.packing.memory(), ui)?;
     let written = stats.written;
-    let outcome = if stats.left_out > 0 { Outcome::Degraded } else { Outcome::Done };
+    let outcome = if stats.skipped > 0 { Outcome::Degraded } else { Outcome::Done };
     let summary = Summary {
         archive: ArchiveField::new(&output),
         entries: written.entries,
@@ -125,14 +129,14 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         deduplicated_bytes: written.deduplicated_bytes,
         stored_bytes: written.stored_bytes,
         archive_bytes: written.archive_bytes,
-        skipped: stats.left_out,
+        skipped: stats.skipped,
         seconds: ui::seconds(elapsed),
     };
     ui.finish(outcome, "summary", &summary)
 }
 
 /// Returns the summary: files, bytes in and out, ratio, deduplication, time.
-fn summary_line(stats: &PackStats, elapsed: std::time::Duration, ui: &Ui) -> String {
+fn summary_line(stats: &Stats, elapsed: std::time::Duration, ui: &Ui) -> String {
     let written = &stats.written;
     let mut line = format!(
         "packed {}, {} → {}",
@@ -146,8 +150,8 @@ fn summary_line(stats: &PackStats, elapsed: std::time::Duration, ui: &Ui) -> Str
     if written.deduplicated_bytes > 0 {
         line += &format!(", {} deduplicated", nra_text::percent(written.deduplicated_bytes, written.content_bytes));
     }
-    if stats.left_out > 0 {
-        line += &format!(", {} skipped", nra_text::count(stats.left_out));
+    if stats.skipped > 0 {
+        line += &format!(", {} skipped", nra_text::count(stats.skipped));
     }
     line + &format!(", {}", nra_text::duration(elapsed))
 }

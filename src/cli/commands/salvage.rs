@@ -13,8 +13,7 @@ use crate::key_args::KeyArgs;
 use crate::output;
 use crate::report::{CommandResult, Failure, Outcome};
 use crate::ui::{self, Ui};
-use nra_convert::pack::Destination;
-use nra_convert::salvage::{Patient, salvage};
+use nra_convert::{Destination, Format, NraSink, Options, Sink, Source, UnreadableAsZero, convert};
 use nra_format::Error;
 use nra_format::archive::{Archive, OpenOptions, open_path};
 use nra_format::nra::reader::{NraReader, open_remains};
@@ -83,7 +82,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let name = Quoted::new(args.archive.as_os_str().as_encoded_bytes()).to_string();
     let mut options = OpenOptions::default();
     args.resources.apply(&mut options);
-    let source: Arc<dyn ReadAt> = Arc::new(Patient(FileSource::open(&args.archive)?));
+    let source: Arc<dyn ReadAt> = Arc::new(UnreadableAsZero(FileSource::open(&args.archive)?));
     // Keep the damaged archive: a later attempt may recover more.
     check_different_file(&args.archive, Some(&args.output), "choose another name to keep the damaged archive")?;
     let opened = args.keys.open(&name, |key| {
@@ -97,19 +96,21 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let mut writer = WriterOptions::balanced();
     // Encrypted content stays encrypted.
     writer.encryption = archive.keyring().cloned();
-    writer.message = args.message.clone().unwrap_or_else(|| format!("salvaged from {}", args.archive.to_string_lossy()));
-    writer.threads = args.resources.threads();
-    writer.memory_bytes = args.resources.memory.unwrap_or(writer.memory_bytes);
+    let defaults = Options::default();
+    let recovery = Options {
+        message: args.message.clone().unwrap_or_else(|| format!("salvaged from {}", args.archive.to_string_lossy())),
+        threads: args.resources.threads(),
+        memory_bytes: args.resources.memory.unwrap_or(defaults.memory_bytes),
+        ..defaults
+    };
     if args.dry_run && !args.overwrite {
         output::check_not_existing(&args.output)?;
     }
-    let destination = if args.dry_run {
-        Destination::Nowhere
-    } else {
-        Destination::File { path: args.output.clone(), overwrite: args.overwrite }
-    };
+    let destination = Destination::File { path: args.output.clone(), overwrite: args.overwrite };
+    let sink = Sink::Archive(destination, Format::Nra(NraSink { writer, ..NraSink::default() }));
+    let sink = if args.dry_run { sink.dry_run() } else { sink };
     let progress = ui.progress("salvaging");
-    let result = salvage(&archive, destination, writer, true, &progress);
+    let result = convert(Source::Damaged(&archive), sink, &recovery, &progress);
     progress.finish();
     let elapsed = progress.elapsed();
     drop(progress);
@@ -130,8 +131,8 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let written = &stats.written;
     let mut line =
         format!("salvaged {}, {}", nra_text::counted(written.entries, "entry", "entries"), ui.size(written.content_bytes));
-    if stats.lost > 0 {
-        line += &format!(", {} lost", nra_text::counted(stats.lost, "entry", "entries"));
+    if stats.damaged > 0 {
+        line += &format!(", {} lost", nra_text::counted(stats.damaged, "entry", "entries"));
     }
     if stats.unreadable > 0 {
         line += &format!(", {} of the index unreadable", nra_text::counted(stats.unreadable, "part", "parts"));
@@ -139,7 +140,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     line += &format!(", {}", nra_text::duration(elapsed));
     console.note(&if args.dry_run { format!("{line}: {DRY_RUN}") } else { line });
     let recovered = archive.is_index_damaged();
-    let whole = stats.lost == 0 && stats.unreadable == 0 && !recovered && base == 0;
+    let whole = stats.damaged == 0 && stats.unreadable == 0 && !recovered && base == 0;
     let output = PathField::new(args.output.as_os_str().as_encoded_bytes());
     let summary = Summary {
         archive: ArchiveField::new(&args.archive),
@@ -151,7 +152,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         files: written.files,
         content_bytes: written.content_bytes,
         archive_bytes: written.archive_bytes,
-        lost_entries: stats.lost,
+        lost_entries: stats.damaged,
         unreadable_index_parts: stats.unreadable,
         seconds: ui::seconds(elapsed),
     };

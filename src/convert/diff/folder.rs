@@ -183,7 +183,7 @@ impl Iterator for Names<'_> {
                 continue;
             };
             let mut path = directory.clone();
-            crate::walk::join(&mut path, &name);
+            crate::source::walk::join(&mut path, &name);
             match self.describe(&path) {
                 Ok(None) => {}
                 Ok(Some(entry)) => {

@@ -20,7 +20,7 @@ use crate::update::update;
 use crate::view::view;
 use crate::workers::Finder;
 use crate::workers::jobs::Jobs;
-use nra_convert::extract::Overwrite;
+use nra_convert::Overwrite;
 use nra_format::archive::{Archive, OpenOptions, open};
 use nra_format::digest::Digest;
 use nra_format::entry::{Entry, Kind};

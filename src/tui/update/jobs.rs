@@ -12,8 +12,8 @@ use crate::state::{Dialog, Quit, State, Tone};
 use crate::task::Task;
 use crate::update::entry::NO_ENTRY;
 use crate::update::{changes, marks};
-use nra_convert::extract::Overwrite;
-use nra_convert::kinds;
+use nra_convert::Overwrite;
+use nra_convert::target;
 use nra_text::{self, SizeStyle};
 
 /// What may be done about existing files, the safe one first.
@@ -133,7 +133,7 @@ pub fn ask_output(state: &mut State) {
         None => (name, false),
     };
     let output =
-        if is_nra { format!("{stem}.tar.zst") } else { kinds::default_output(Path::new(stem), None).display().to_string() };
+        if is_nra { format!("{stem}.tar.zst") } else { target::default_output(Path::new(stem), None).display().to_string() };
     let title = format!("Write everything in {} as", state.archive.name);
     state.dialogs.push(Dialog::Prompt(Prompt::new(PromptKind::Convert, title, note, output)));
 }
@@ -141,8 +141,8 @@ pub fn ask_output(state: &mut State) {
 /// Returns what has to be looked at before an archive is written; says what is wrong with its name.
 pub fn check_output(output: &str) -> Result<Check, String> {
     let path = PathBuf::from(output);
-    if kinds::kind_of(&path).is_none() {
-        let known: Vec<&str> = kinds::extensions().collect();
+    if target::target_of(&path).is_none() {
+        let known: Vec<&str> = target::extensions().collect();
         return Err(format!("known extensions: {}", known.join(" ")));
     }
     Ok(Check::Output(path))

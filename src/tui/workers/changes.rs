@@ -13,8 +13,8 @@ use crate::workers::change_set::{ChangeSet, removable, without_dependents};
 use crate::workers::errors::told;
 use crate::workers::jobs::expand;
 use nra_convert::change::remove;
-use nra_convert::pack::{Input, PackOptions, add_to};
 use nra_convert::select::Selection;
+use nra_convert::{Input, Options, Sink, Source, WalkSource, convert};
 use nra_format::archive::Archive;
 use nra_format::entry::{Entry, Kind, Timestamp};
 use nra_format::error::{Error, Result, reason};
@@ -154,10 +154,8 @@ pub fn commit(
     let mut left_out = 0;
     for (directory, inputs) in added {
         let prefix = directory.map_or_else(Vec::new, |directory| directory.as_bytes().to_vec());
-        let options = PackOptions { prefix, ..PackOptions::default() };
-        let lost;
-        (writer, lost) = add_to(&inputs, file, writer, &options, monitor)?;
-        left_out += lost;
+        let source = Source::Walk(WalkSource { prefix, ..WalkSource::new(inputs) });
+        left_out += convert(source, Sink::Pending(file, &mut writer), &Options::default(), monitor)?.skipped;
     }
     let done = end(writer, planned_at, "", "nothing has changed, no commit is written", monitor)?;
     Ok(Done { left_out, ..done })

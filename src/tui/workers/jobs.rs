@@ -17,11 +17,12 @@ use crate::workers::changes;
 use crate::workers::errors::{sealed, told};
 use crate::workers::worker::catch_fault;
 use nra_convert::compact;
-use nra_convert::extract::{Action, Event as Extracted, ExtractOptions, ExtractStats, Overwrite, Target, extract};
-use nra_convert::kinds;
-use nra_convert::pack::Destination;
-use nra_convert::salvage::salvage;
 use nra_convert::select::Selection;
+use nra_convert::target::{Target, target_of};
+use nra_convert::{
+    Action, Destination, DirectorySink, DirectoryStats, DirectoryTarget, Event as Extracted, Format, NraSink, Options, Overwrite,
+    Sink, Source, convert as convert_archive,
+};
 use nra_format::archive::{Archive, Depth, Verdict};
 use nra_format::entry::Kind;
 use nra_format::error::{Error, Result};
@@ -281,18 +282,18 @@ fn extract_to(
     strip: usize,
     overwrite: Overwrite,
     monitor: &JobMonitor,
-) -> Result<ExtractStats> {
+) -> Result<DirectoryStats> {
     let selection = Selection::of_numbers(archive, ranges.iter().cloned())?;
     let observe = |done: &Extracted<'_>| monitor.tell_detour(done);
-    let mut options = ExtractOptions::new(Target::Exactly(target.to_owned()));
-    options.strip_components = strip;
-    options.overwrite = overwrite;
-    options.memory = MEMORY;
-    options.observe = Some(&observe);
-    extract(archive, &selection, &options, monitor)
+    let mut sink = DirectorySink::new(DirectoryTarget::Exactly(target.to_owned()));
+    sink.strip_components = strip;
+    sink.overwrite = overwrite;
+    sink.observe = Some(&observe);
+    let options = Options { memory_bytes: MEMORY, ..Options::default() };
+    Ok(convert_archive(Source::Archive(archive, &selection), Sink::Directory(sink), &options, monitor)?.directory)
 }
 
-fn extracted(stats: &ExtractStats, monitor: &JobMonitor) -> (Ending, String) {
+fn extracted(stats: &DirectoryStats, monitor: &JobMonitor) -> (Ending, String) {
     let mut text = format!(
         "extracted {}, {} to {}",
         nra_text::counted(stats.files, "file", "files"),
@@ -354,29 +355,32 @@ fn compacted(archive: &dyn Archive, file: &Path, commit: u64, monitor: &JobMonit
 }
 
 fn convert(archive: &Arc<dyn Archive>, output: &Path, monitor: &JobMonitor) -> Result<(Ending, String)> {
-    let kind = kinds::kind_of(output).unwrap_or(kinds::Kind::Nra);
-    let stats = kinds::rewrite(archive, kind, output, monitor)?;
+    let format = target_of(output).unwrap_or(Target::Nra).format(output);
+    let sink = Sink::Archive(Destination::new_file(output), format);
+    let stats = convert_archive(Source::Archive(&**archive, &Selection::all()), sink, &Options::default(), monitor)?;
     let name = glyphs::shown(std::os::unix::ffi::OsStrExt::as_bytes(output.as_os_str()));
     let text = format!(
         "wrote {name}: {}, {}",
-        nra_text::counted(stats.files, "file", "files"),
-        SizeStyle::Binary.show(stats.archive_bytes)
+        nra_text::counted(stats.written.files, "file", "files"),
+        SizeStyle::Binary.show(stats.written.archive_bytes)
     );
-    Ok(judged(text, stats.left_out, monitor))
+    Ok(judged(text, stats.skipped, monitor))
 }
 
 fn salvage_to(archive: &dyn Archive, output: &Path, message: &str, monitor: &JobMonitor) -> Result<(Ending, String)> {
     // What was secret stays so.
     let encryption = archive.keyring().cloned();
-    let writer = WriterOptions { message: message.to_owned(), encryption, ..WriterOptions::balanced() };
-    let stats = salvage(archive, Destination::File { path: output.to_owned(), overwrite: false }, writer, true, monitor)?;
+    let writer = WriterOptions { encryption, ..WriterOptions::balanced() };
+    let sink = Sink::Archive(Destination::new_file(output), Format::Nra(NraSink { writer, ..NraSink::default() }));
+    let options = Options { message: message.to_owned(), ..Options::default() };
+    let stats = convert_archive(Source::Damaged(archive), sink, &options, monitor)?;
     let text = format!(
         "salvaged {}, {} to {}",
         nra_text::counted(stats.written.entries, "entry", "entries"),
         SizeStyle::Binary.show(stats.written.content_bytes),
         glyphs::shown(std::os::unix::ffi::OsStrExt::as_bytes(output.as_os_str())),
     );
-    Ok(judged(text, stats.lost, monitor))
+    Ok(judged(text, stats.damaged, monitor))
 }
 
 fn verify(archive: &dyn Archive, ranges: Option<&[std::ops::Range<u64>]>, monitor: &JobMonitor) -> Result<Verdict> {

@@ -1,0 +1,221 @@
+//! Content that comes as a sequence of bytes and holes, made into items.
+
+use std::convert::Infallible;
+
+use super::batch::{Item, Outlet, Run, Stopped};
+use super::threads::MIN_BUFFER;
+use nra_format::chunker::{WHOLE_MAX, next_piece};
+use nra_format::entry::Entry;
+use nra_format::zeros::each_zero;
+
+/// Holes of more than this many bytes in all go without a digest of the whole file: computing it would take longer than
+/// storing the rest.
+pub(crate) const HASHED_HOLES_MAX: u64 = 1 << 30;
+
+/// Items in one batch, about: without content they would never fill it.
+pub(crate) const BATCH_ITEMS: usize = 1_024;
+
+/// A file in work: small ones become one piece, others are cut where their content says so.
+pub(crate) struct Content {
+    place: u32,
+    form: Form,
+}
+
+enum Form {
+    /// Collected in one run of the batch.
+    Whole { entry: Box<Entry>, start: usize },
+    /// In pieces; where the uncut part begins, and the digest of the whole unless holes make it too dear.
+    Pieces { cut: usize, hasher: Option<Box<blake3::Hasher>> },
+}
+
+impl Content {
+    /// Begins a file of `size` bytes. `plain`: no hole will come.
+    ///
+    /// # Errors
+    ///
+    /// When nobody wants it.
+    pub(crate) fn begin<X>(place: u32, entry: Entry, size: u64, plain: bool, outlet: &mut Outlet<X>) -> Result<Self, Stopped> {
+        let form = match usize::try_from(size) {
+            Ok(size) if plain && size <= WHOLE_MAX => {
+                outlet.make_room(size)?;
+                Form::Whole { entry: Box::new(entry), start: outlet.batch.filled }
+            }
+            _ => {
+                outlet.push(place, None, Item::Begin(entry));
+                outlet.make_room(MIN_BUFFER)?;
+                Form::Pieces { cut: outlet.batch.filled, hasher: Some(Box::default()) }
+            }
+        };
+        Ok(Self { place, form })
+    }
+
+    /// Takes the next bytes; all of them are at most as many as was said.
+    ///
+    /// # Errors
+    ///
+    /// When nobody wants them.
+    pub(crate) fn data<X>(&mut self, mut bytes: &[u8], outlet: &mut Outlet<X>) -> Result<(), Stopped> {
+        match &mut self.form {
+            Form::Whole { .. } => append(outlet, bytes),
+            Form::Pieces { cut, hasher } => {
+                if let Some(hasher) = hasher {
+                    hasher.update(bytes);
+                }
+                while !bytes.is_empty() {
+                    let room = outlet.batch.bytes.len() - outlet.batch.filled;
+                    if room == 0 {
+                        cut_pieces(self.place, cut, false, outlet);
+                        outlet.flush(outlet.batch.filled - *cut)?;
+                        *cut = 0;
+                        continue;
+                    }
+                    let (now, later) = bytes.split_at(room.min(bytes.len()));
+                    append(outlet, now);
+                    bytes = later;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes a hole of `len` bytes; in a small file that was said to have none it becomes zero bytes. `room`: how many bytes of holes may go into
+    /// the digest of the whole, which is given up for a longer one.
+    ///
+    /// # Errors
+    ///
+    /// When nobody wants it.
+    pub(crate) fn hole<X>(&mut self, len: u64, room: &mut u64, outlet: &mut Outlet<X>) -> Result<(), Stopped> {
+        let Form::Pieces { cut, hasher } = &mut self.form else {
+            let batch = &mut outlet.batch;
+            let len = usize::try_from(len).expect("no more than the file has");
+            batch.bytes[batch.filled..batch.filled + len].fill(0);
+            batch.filled += len;
+            return Ok(());
+        };
+        if len == 0 {
+            return Ok(());
+        }
+        cut_pieces(self.place, cut, true, outlet);
+        outlet.push(self.place, None, Item::Hole(len));
+        if len > *room {
+            *hasher = None;
+        }
+        if let Some(hasher) = hasher {
+            *room -= len;
+            hash_zeros(hasher, len);
+        }
+        // All bytes of the batch belong to pieces that are cut.
+        if outlet.batch.items.len() >= BATCH_ITEMS {
+            outlet.flush(0)?;
+            *cut = 0;
+        }
+        Ok(())
+    }
+
+    /// Ends the file.
+    pub(crate) fn end<X>(self, outlet: &mut Outlet<X>) {
+        let item = match self.form {
+            Form::Whole { entry, start } if outlet.batch.filled == start => Item::Plain(*entry),
+            Form::Whole { entry, start } => Item::Unmeasured(*entry, Run { start, len: outlet.batch.filled - start }),
+            Form::Pieces { mut cut, hasher } => {
+                cut_pieces(self.place, &mut cut, true, outlet);
+                Item::End(hasher.map(|hasher| hasher.finalize().into()))
+            }
+        };
+        outlet.push(self.place, None, item);
+    }
+
+    /// Gives the file up.
+    pub(crate) fn abandon<X>(self, outlet: &mut Outlet<X>) {
+        let item = match self.form {
+            Form::Pieces { .. } => Item::Abandon,
+            Form::Whole { .. } => Item::Nothing,
+        };
+        outlet.push(self.place, None, item);
+    }
+}
+
+/// Feeds `len` zero bytes to a hash.
+pub(crate) fn hash_zeros(hasher: &mut blake3::Hasher, len: u64) {
+    let Ok(()) = each_zero::<Infallible>(len, |bytes| {
+        hasher.update(bytes);
+        Ok(())
+    });
+}
+
+fn append<X>(outlet: &mut Outlet<X>, bytes: &[u8]) {
+    let batch = &mut outlet.batch;
+    batch.bytes[batch.filled..batch.filled + bytes.len()].copy_from_slice(bytes);
+    batch.filled += bytes.len();
+}
+
+/// Cuts what stands in the batch behind `cut`; `last`: up to its end.
+fn cut_pieces<X>(place: u32, cut: &mut usize, last: bool, outlet: &mut Outlet<X>) {
+    while *cut < outlet.batch.filled
+        && let Some(len) = next_piece(&outlet.batch.bytes[*cut..outlet.batch.filled], last)
+    {
+        outlet.push(place, None, Item::Cut(Run { start: *cut, len }));
+        *cut += len;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crossbeam_channel::unbounded;
+
+    use super::*;
+    use crate::pipeline::batch::Delivery;
+    use nra_format::digest::Digest;
+    use nra_format::entry::Kind;
+    use nra_format::path::EntryPath;
+
+    /// Stores a file of so many pairs of a byte and a hole; returns the lengths of the batches, and the digest.
+    fn stored(pairs: u64, hole: u64, room: &mut u64) -> (Vec<usize>, Option<Digest>) {
+        let (sender, batches) = unbounded();
+        let (_spare, spares) = unbounded();
+        let mut outlet = Outlet::<()>::new(spares, MIN_BUFFER, None);
+        outlet.turn_to(sender);
+        let entry = Entry::new(EntryPath::try_from("sparse").unwrap(), Kind::File);
+        let mut content = Content::begin(0, entry, pairs * (1 + hole), false, &mut outlet).unwrap();
+        for _ in 0..pairs {
+            content.data(b"x", &mut outlet).unwrap();
+            content.hole(hole, room, &mut outlet).unwrap();
+        }
+        content.end(&mut outlet);
+        outlet.close().unwrap();
+        let (mut lengths, mut digest, mut pieces, mut bytes) = (Vec::new(), None, 0, 0);
+        for delivery in batches {
+            let Delivery::Ready(batch) = delivery else { panic!("nobody measures") };
+            lengths.push(batch.items.len());
+            for placed in &batch.items {
+                match &placed.item {
+                    Item::Piece(piece) => {
+                        assert_eq!(batch.run(piece.run), b"x");
+                        pieces += 1;
+                    }
+                    Item::Hole(len) => bytes += len,
+                    Item::End(found) => digest = *found,
+                    _ => {}
+                }
+            }
+        }
+        assert_eq!((pieces, bytes), (pairs, pairs * hole));
+        (lengths, digest)
+    }
+
+    #[test]
+    fn tiny_parts_do_not_pile_up_in_a_batch() {
+        let (lengths, digest) = stored(5_000, 1, &mut HASHED_HOLES_MAX.clone());
+        assert!(lengths.len() > 5 && lengths.iter().all(|&len| len <= BATCH_ITEMS + 2), "{lengths:?}");
+        assert_eq!(digest, Some(Digest::of(&b"x\0".repeat(5_000))));
+    }
+
+    #[test]
+    fn holes_of_several_files_share_the_room_in_digests() {
+        let mut room = 100;
+        assert!(stored(2, 30, &mut room).1.is_some());
+        assert!(stored(1, 60, &mut room).1.is_none());
+        assert_eq!(room, 40);
+        assert!(stored(1, 40, &mut room).1.is_some());
+    }
+}

@@ -1,0 +1,336 @@
+//! Making regular files: open with the final mode, write, set the time, close.
+
+use std::ops::Range;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustix::fs::{AtFlags, Mode, OFlags, XattrFlags};
+use rustix::io::Errno;
+
+use super::fault::Fault;
+use super::held::Held;
+use super::item::{Item, split};
+use super::options::Action;
+use super::plan::Job;
+use super::rules::{Plan, SET_ID, mode};
+use super::run::{Inode, Run};
+use super::spot::{Refusal, Spot};
+use super::tree::{ROOT, Tree};
+use crate::source::walk::reason;
+use nra_format::archive::{Access, Part};
+use nra_format::entry::{Kind, Metadata};
+use nra_format::error::Error;
+
+/// What a worker keeps from one file to the next.
+#[derive(Default)]
+pub(super) struct Memory {
+    directory: Option<(u32, Arc<OwnedFd>)>,
+    plan: Option<(Arc<Metadata>, Option<u32>, Plan)>,
+}
+
+impl Memory {
+    /// Returns the handle of a directory.
+    pub(super) fn directory(&mut self, tree: &Tree, number: u32) -> Result<Arc<OwnedFd>, Errno> {
+        if let Some((known, handle)) = &self.directory
+            && *known == number
+        {
+            return Ok(Arc::clone(handle));
+        }
+        let handle = tree.handle(number)?;
+        self.directory = Some((number, Arc::clone(&handle)));
+        Ok(handle)
+    }
+
+    /// Returns what metadata of a file is restored.
+    fn plan(&mut self, run: &Run<'_>, metadata: &Arc<Metadata>, group: Option<u32>) -> Plan {
+        match &self.plan {
+            Some((known, of, plan)) if Arc::ptr_eq(known, metadata) && *of == group => plan.clone(),
+            _ => {
+                let plan = run.rules.plan(Kind::File, metadata, group);
+                self.plan = Some((Arc::clone(metadata), group, plan.clone()));
+                plan
+            }
+        }
+    }
+}
+
+/// A file that is being written.
+pub(super) struct Draft {
+    /// The open file.
+    pub file: OwnedFd,
+    /// Its directory.
+    pub directory: Arc<OwnedFd>,
+    /// Number of that.
+    parent: u32,
+    spot: Spot,
+    plan: Plan,
+    /// Created with fewer permissions than it shall have.
+    closed: bool,
+    /// It has its name, or was removed.
+    settled: AtomicBool,
+}
+
+impl Draft {
+    /// Removes the file.
+    pub(super) fn abandon(&self) {
+        if !self.settled.swap(true, Ordering::AcqRel) {
+            self.spot.abandon(&self.directory);
+        }
+    }
+
+    /// Gives the file its name.
+    fn commit(&self) -> Result<(), Fault> {
+        self.spot.commit(&self.directory)?;
+        self.settled.store(true, Ordering::Release);
+        Ok(())
+    }
+}
+
+impl Drop for Draft {
+    /// A file that nobody finished does not stay, whatever the reason.
+    fn drop(&mut self) {
+        self.abandon();
+    }
+}
+
+/// Makes the file of `item` in directory number `parent`, content and all, which is read where it is not `held`.
+pub(super) fn make_file(
+    run: &Run<'_>,
+    tree: &Tree,
+    memory: &mut Memory,
+    (item, parent): &Job,
+    held: Option<Held>,
+) -> Result<(), Fault> {
+    let draft = open(run, tree, memory, item, *parent)?;
+    let written = match held {
+        Some(held) => write(run, item, &draft.file, 0..item.entry.size, |sink| held.hand_to(sink)),
+        None => write_range(run, item, &draft.file, 0..item.entry.size),
+    };
+    match written.and_then(|()| finish(run, tree, item, &draft)) {
+        Ok(action) => {
+            report(run, tree, item, &draft, action);
+            Ok(())
+        }
+        Err(fault) => {
+            draft.abandon();
+            Err(fault)
+        }
+    }
+}
+
+/// Creates the file.
+pub(super) fn open(run: &Run<'_>, tree: &Tree, memory: &mut Memory, item: &Item, parent: u32) -> Result<Draft, Fault> {
+    let (_, name) = split(item.path());
+    tree.check(parent)?;
+    let directory = memory.directory(tree, parent).map_err(|errno| Fault::system("open its directory", name, errno))?;
+    let plan = memory.plan(run, &item.entry.metadata, tree.node(parent).group);
+    // Attributes can't be set on a file that its owner may not write, and until its owner is right nobody else shall read it.
+    let closed = plan.owner.is_some() || plan.xattrs || !run.rules.survives_creation(plan.mode);
+    let first = if closed { Mode::RUSR | Mode::WUSR } else { mode(plan.mode) };
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let (file, spot) = run.claim(&directory, item, |name| {
+        rustix::fs::openat(&directory, name, flags, first).map_err(|errno| run.refused(parent, "create file", name, errno))
+    })?;
+    run.rules.note_stripped(Kind::File, &item.entry.metadata);
+    Ok(Draft { file, directory, parent, spot, plan, closed, settled: AtomicBool::new(false) })
+}
+
+/// Reads the content in `range` and writes it. Holes stay unwritten.
+pub(super) fn write_range(run: &Run<'_>, item: &Item, file: &OwnedFd, range: Range<u64>) -> Result<(), Fault> {
+    let (archive, entry) = (run.archive, &item.entry);
+    write(run, item, file, range.clone(), |sink| {
+        if range == (0..entry.size) {
+            archive.with_content(entry, Access::Sequential, sink)
+        } else {
+            archive.with_range(entry, range, Access::Sequential, sink)
+        }
+    })
+}
+
+/// Writes the content in `range`, which `content` hands out.
+fn write(
+    run: &Run<'_>,
+    item: &Item,
+    file: &OwnedFd,
+    Range { start, end }: Range<u64>,
+    content: impl FnOnce(&mut dyn FnMut(Part<'_>) -> nra_format::error::Result<()>) -> nra_format::error::Result<()>,
+) -> Result<(), Fault> {
+    if start == end {
+        return Ok(());
+    }
+    let (mut offset, mut written) = (start, start);
+    let mut fault = None;
+    let name = split(item.path()).1;
+    let mut write = |part: Part<'_>| {
+        run.monitor.check()?;
+        let len = match part {
+            Part::Data(bytes) => bytes.len() as u64,
+            Part::Hole(len) => len,
+        };
+        let next = offset.checked_add(len).filter(|next| *next <= end);
+        let step = match (next, part) {
+            (None, _) => Err(Fault::Omit { message: "the content is longer than its size".into(), damage: true }),
+            (Some(next), Part::Data(bytes)) => write_at(file, bytes, offset, name).map(|()| {
+                written = next;
+                run.wrote(len);
+            }),
+            (Some(_), Part::Hole(_)) => {
+                run.wrote(len);
+                Ok(())
+            }
+        };
+        offset = next.unwrap_or(offset);
+        step.map_err(|reason| {
+            fault = Some(reason);
+            Error::Cancelled
+        })
+    };
+    match (content(&mut write), fault) {
+        (_, Some(fault)) => return Err(fault),
+        (Err(error), None) => return Err(Fault::reading(error.of_entry(item.path()))),
+        (Ok(()), None) => {}
+    }
+    if offset != end {
+        return Err(Fault::Omit {
+            message: format!("the content ends after {offset} of {} bytes", item.entry.size),
+            damage: true,
+        });
+    }
+    if written < end && end == item.entry.size {
+        // A hole at the end.
+        rustix::fs::ftruncate(file, end).map_err(|errno| Fault::system("set length of file", name, errno))?;
+    }
+    Ok(())
+}
+
+/// Writes all of `bytes` at `offset`.
+pub(super) fn write_at(file: &OwnedFd, mut bytes: &[u8], mut offset: u64, name: &[u8]) -> Result<(), Fault> {
+    while !bytes.is_empty() {
+        match rustix::io::pwrite(file, bytes, offset) {
+            Ok(0) => return Err(Fault::system("write", name, Errno::NOSPC)),
+            Ok(written) => {
+                bytes = &bytes[written..];
+                offset += written as u64;
+            }
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(Fault::system("write", name, errno)),
+        }
+    }
+    Ok(())
+}
+
+/// Sets what is known of the file, and gives it its name.
+pub(super) fn finish(run: &Run<'_>, tree: &Tree, item: &Item, draft: &Draft) -> Result<Action, Fault> {
+    let (file, plan) = (&draft.file, &draft.plan);
+    let name = split(item.path()).1;
+    let mut bits = plan.mode;
+    if let Some((user, group)) = plan.ids()
+        && let Err(errno) = rustix::fs::fchown(file, user, group)
+    {
+        run.degraded(item, format!("owner not restored: {}", reason(errno)));
+        bits &= !SET_ID;
+    }
+    if run.options.sink.special && bits & SET_ID != u32::from(item.entry.metadata.mode) & SET_ID {
+        run.rules.strip();
+    }
+    if draft.closed {
+        set_xattrs(run, item, |name| !is_acl(name), |name, value| rustix::fs::fsetxattr(file, name, value, XattrFlags::empty()));
+        rustix::fs::fchmod(file, mode(bits)).map_err(|errno| Fault::system("set mode", name, errno))?;
+        set_xattrs(run, item, is_acl, |name, value| rustix::fs::fsetxattr(file, name, value, XattrFlags::empty()));
+    }
+    if let Some(times) = run.rules.times(&item.entry)
+        && let Err(errno) = rustix::fs::futimens(file, &times)
+    {
+        run.degraded(item, format!("time not restored: {}", reason(errno)));
+    }
+    if item.entry.link_group != 0 {
+        let stat = rustix::fs::fstat(file).map_err(|errno| Fault::system("look at new file", name, errno))?;
+        draft.commit()?;
+        run.lead(item, &final_path(tree, draft), Inode::of(&stat));
+    } else {
+        draft.commit()?;
+    }
+    Ok(draft.spot.action)
+}
+
+/// Takes down that a file is done.
+pub(super) fn report(run: &Run<'_>, tree: &Tree, item: &Item, draft: &Draft, action: Action) {
+    run.done(item, &final_path(tree, draft), action);
+}
+
+fn final_path(tree: &Tree, draft: &Draft) -> Vec<u8> {
+    tree.path_of(draft.parent, draft.spot.name())
+}
+
+/// Says whether an attribute is an access control list, which goes together with the mode.
+pub(super) fn is_acl(name: &[u8]) -> bool {
+    name.starts_with(b"system.posix_acl_")
+}
+
+/// Sets the attributes that `which` accepts by `set`, and warns of those that are refused.
+pub(super) fn set_xattrs(
+    run: &Run<'_>,
+    item: &Item,
+    which: impl Fn(&[u8]) -> bool,
+    set: impl Fn(&[u8], &[u8]) -> Result<(), Errno>,
+) {
+    for attribute in run.rules.attributes(&item.entry.metadata).filter(|attribute| which(&attribute.name)) {
+        if let Err(errno) = set(&attribute.name, &attribute.value) {
+            let name = nra_format::path::Quoted::new(&attribute.name);
+            run.degraded(item, format!("extended attribute {name} not restored: {}", reason(errno)));
+        }
+    }
+}
+
+/// What became of a hard link.
+pub(super) enum Linked {
+    /// It is one.
+    Made,
+    /// There is nothing that it could be a name of: it has to be a file of its own.
+    Alone,
+    /// The same, though there is: why.
+    Refused(String),
+}
+
+/// Makes `item` another name of the first file made of its hard link group, if that can be.
+pub(super) fn link(run: &Run<'_>, tree: &Tree, item: &Item, parent: u32) -> Result<Linked, Fault> {
+    let Some(leader) = run.leader(item) else { return Ok(Linked::Alone) };
+    let (leader_directory, leader_name) = split(&leader.path);
+    let name = split(item.path()).1;
+    tree.check(parent)?;
+    let root = tree.handle(ROOT).map_err(|errno| Fault::system("open target", name, errno))?;
+    let from = match super::tree::open_below(&root, leader_directory) {
+        Ok(from) => from,
+        Err(errno) => return Ok(Linked::Refused(reason(errno))),
+    };
+    let directory = tree.handle(parent).map_err(|errno| Fault::system("open its directory", name, errno))?;
+    let linked =
+        run.claim(&directory, item, |name| match rustix::fs::linkat(&from, leader_name, &directory, name, AtFlags::empty()) {
+            Ok(()) => Ok(None),
+            Err(Errno::EXIST) => Err(Refusal::Exists),
+            Err(errno) => Ok(Some(errno)),
+        });
+    let (refused, spot) = linked?;
+    if let Some(errno) = refused {
+        return Ok(Linked::Refused(reason(errno)));
+    }
+    // Somebody else may have put another file there since.
+    let same = rustix::fs::statat(&directory, spot.current(), AtFlags::SYMLINK_NOFOLLOW)
+        .is_ok_and(|stat| Inode::of(&stat) == leader.inode);
+    if !same {
+        spot.abandon(&directory);
+        return Ok(Linked::Refused("the first name leads to another file now".to_owned()));
+    }
+    spot.commit(&directory).inspect_err(|_| spot.abandon(&directory))?;
+    run.wrote(item.entry.size);
+    run.done(item, &tree.path_of(parent, spot.name()), Action::Link);
+    Ok(Linked::Made)
+}
+
+impl Inode {
+    #[allow(clippy::useless_conversion, reason = "the types differ between systems")]
+    fn of(stat: &rustix::fs::Stat) -> Self {
+        Self { device: stat.st_dev.into(), number: stat.st_ino.into() }
+    }
+}

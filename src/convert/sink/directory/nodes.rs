@@ -1,0 +1,208 @@
+//! Making symlinks, fifos and devices, and finishing directories.
+
+use std::os::fd::OwnedFd;
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, XattrFlags};
+use rustix::io::Errno;
+
+use super::fault::Fault;
+use super::files::{is_acl, set_xattrs};
+use super::item::{Item, split};
+use super::options::{Action, Overwrite};
+use super::rules::mode;
+use super::run::Run;
+use super::spot::{OTHER_IN_THE_WAY, Refusal, gives_way, other_names, set_aside};
+use super::tree::{Made, Tree, chmod_handle};
+use crate::proc::path_of;
+use crate::source::walk::reason;
+use nra_format::entry::Kind;
+use nra_format::error::Result;
+
+/// Makes a symlink, fifo or device in directory number `parent`.
+pub(super) fn make_node(run: &Run<'_>, tree: &Tree, item: &Item, parent: u32) -> Result<(), Fault> {
+    let entry = &item.entry;
+    let name = split(item.path()).1;
+    tree.check(parent)?;
+    run.rules.admit(entry.kind)?;
+    let directory = tree.handle(parent).map_err(|errno| Fault::system("open its directory", name, errno))?;
+    let plan = run.rules.plan(entry.kind, &entry.metadata, tree.node(parent).group);
+    let ((), spot) = run.claim(&directory, item, |name| {
+        make(item, &directory, name).map_err(|errno| run.refused(parent, "make it", name, errno))
+    })?;
+    run.rules.note_stripped(entry.kind, &entry.metadata);
+    let done = dress(run, item, &directory, spot.current(), &plan).and_then(|()| spot.commit(&directory));
+    if let Err(fault) = done {
+        spot.abandon(&directory);
+        return Err(fault);
+    }
+    run.done(item, &tree.path_of(parent, spot.name()), spot.action);
+    Ok(())
+}
+
+fn make(item: &Item, directory: &OwnedFd, name: &[u8]) -> Result<(), Errno> {
+    let entry = &item.entry;
+    // Nobody else shall use it before owner and mode are right.
+    let first = Mode::RUSR | Mode::WUSR;
+    let device = entry.device.map_or(0, |device| rustix::fs::makedev(device.major, device.minor));
+    match entry.kind {
+        Kind::Symlink => rustix::fs::symlinkat(&*entry.target, directory, name),
+        Kind::Fifo => rustix::fs::mknodat(directory, name, FileType::Fifo, first, 0),
+        Kind::CharacterDevice => rustix::fs::mknodat(directory, name, FileType::CharacterDevice, first, device),
+        Kind::BlockDevice => rustix::fs::mknodat(directory, name, FileType::BlockDevice, first, device),
+        Kind::File | Kind::Directory => Err(Errno::INVAL),
+    }
+}
+
+/// Sets what is known of something that can't be opened.
+fn dress(run: &Run<'_>, item: &Item, directory: &OwnedFd, name: &[u8], plan: &super::rules::Plan) -> Result<(), Fault> {
+    let entry = &item.entry;
+    let step = |what: &str, result: Result<(), Errno>| {
+        if let Err(errno) = result {
+            run.degraded(item, format!("{what} not restored: {}", reason(errno)));
+        }
+    };
+    if let Some((user, group)) = plan.ids() {
+        step("owner", rustix::fs::chownat(directory, name, user, group, AtFlags::SYMLINK_NOFOLLOW));
+    }
+    let set = |attribute: &[u8], value: &[u8]| {
+        let path = [path_of(directory).as_bytes(), b"/", name].concat();
+        rustix::fs::lsetxattr(path, attribute, value, XattrFlags::empty())
+    };
+    if plan.xattrs {
+        set_xattrs(run, item, |name| !is_acl(name), set);
+    }
+    if entry.kind != Kind::Symlink {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let handle = rustix::fs::openat(directory, name, flags, Mode::empty());
+        step("mode", handle.and_then(|handle| rustix::fs::chmod(path_of(&handle), mode(plan.mode))));
+        if plan.xattrs {
+            set_xattrs(run, item, is_acl, set);
+        }
+    }
+    if let Some(times) = run.rules.times(entry) {
+        step("time", rustix::fs::utimensat(directory, name, &times, AtFlags::SYMLINK_NOFOLLOW));
+    }
+    Ok(())
+}
+
+/// Makes directory `number` of the tree, whose parent comes before it.
+pub(super) fn make_directory(run: &Run<'_>, tree: &mut Tree, number: u32) -> Result<()> {
+    let made = tree.check(tree.node(number).parent()).and_then(|()| make_or_find(run, tree, number));
+    if made.is_err() {
+        tree.node_mut(number).made = Made::Failed;
+    }
+    let node = tree.node(number);
+    match (made, &node.item) {
+        (Ok(action), Some(item)) => {
+            if node.made == Made::New || run.options.sink.overwrite == Overwrite::Replace {
+                run.rules.note_stripped(Kind::Directory, &item.entry.metadata);
+            }
+            run.done(item, &tree.path(number), action);
+            Ok(())
+        }
+        (Ok(_), None) => Ok(()),
+        (Err(fault), Some(item)) => run.failed(item, fault),
+        (Err(Fault::Stop(error)), None) => Err(error),
+        // What lies below it will be named.
+        (Err(_), None) => Ok(()),
+    }
+}
+
+/// Makes a directory or finds it there. Where something else stands it gets another name, or that makes room, as the policy has it.
+fn make_or_find(run: &Run<'_>, tree: &mut Tree, number: u32) -> Result<Action, Fault> {
+    let mut action = Action::Create;
+    let mut made = tree.make(number);
+    if let Err(Errno::LOOP | Errno::NOTDIR) = made {
+        let overwrite = run.overwrite(&tree.path(number));
+        if overwrite == Overwrite::Rename {
+            action = Action::Rename;
+            let name = tree.node(number).name().to_vec();
+            // That of another directory of the archive is not for this one: both would be one.
+            let item = tree.node(number).item.clone();
+            let is_free = |other: &Vec<u8>| item.as_ref().is_none_or(|item| !run.is_beside(item, other));
+            made = tree.make_under(number, other_names(&name).filter(is_free));
+        } else {
+            action = make_room(tree, number, overwrite)?;
+            made = tree.make(number);
+        }
+    }
+    let (parent, name) = (tree.node(number).parent(), tree.node(number).name());
+    match made {
+        Ok(()) if tree.node(number).made == Made::New => Ok(action),
+        Ok(()) => Ok(Action::Merge),
+        Err(errno) => Err(match run.refused(parent, "make directory", name, errno) {
+            Refusal::Fault(fault) => fault,
+            Refusal::Exists => Fault::omit("something of this name exists"),
+        }),
+    }
+}
+
+/// Takes away what stands in the place of a directory and is none, if that is what the policy wants.
+fn make_room(tree: &Tree, number: u32, overwrite: Overwrite) -> Result<Action, Fault> {
+    let node = tree.node(number);
+    let name = node.name();
+    let parent = tree.handle(node.parent()).map_err(|errno| Fault::system("open its directory", name, errno))?;
+    let modified = node.item.as_ref().and_then(|item| item.entry.modified);
+    if overwrite == Overwrite::Backup {
+        set_aside(&parent, name).map_err(|errno| Fault::system("rename", name, errno))?;
+        return Ok(Action::Backup);
+    }
+    let there = rustix::fs::statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW)
+        .map_err(|errno| Fault::system("look at existing file", name, errno))?;
+    if !gives_way(&there, overwrite, modified) {
+        return Err(Fault::omit(OTHER_IN_THE_WAY));
+    }
+    rustix::fs::unlinkat(&parent, name, AtFlags::empty()).map_err(|errno| Fault::system("remove", name, errno))?;
+    Ok(Action::Replace)
+}
+
+/// Gives a directory, in which nothing more is made, its mode, owner, attributes and time.
+pub(super) fn finish_directory(run: &Run<'_>, tree: &Tree, number: u32) -> Result<(), Fault> {
+    let node = tree.node(number);
+    let known = node.item.as_ref().filter(|item| !item.entry.implied);
+    let (bits, known, dated) = match node.made {
+        Made::New => (Some(run.rules.default_directory_mode()), known, None),
+        // What is made in it gives it another time; but an extraction that goes on with an earlier one shall end like one that was never stopped.
+        Made::Old { locked, dated } => {
+            (locked, known.filter(|_| run.options.sink.overwrite == Overwrite::Replace), known.filter(|_| dated))
+        }
+        Made::No | Made::Failed => return Ok(()),
+    };
+    if bits.is_none() && known.is_none() && dated.is_none() {
+        return Ok(());
+    }
+    let fail = |errno| Fault::system("finish directory", node.name(), errno);
+    let handle = tree.handle(number).map_err(fail)?;
+    let Some(item) = known else {
+        if let Some(bits) = bits {
+            chmod_handle(&handle, mode(bits)).map_err(fail)?;
+        }
+        if let Some(item) = dated
+            && let Err(errno) = run.rules.keep_time(&handle, item.entry.modified)
+        {
+            run.degraded(item, format!("time not restored: {}", reason(errno)));
+        }
+        return Ok(());
+    };
+    let plan = run.rules.plan(Kind::Directory, &item.entry.metadata, tree.node(node.parent()).group);
+    let step = |what: &str, result: Result<(), Errno>| {
+        if let Err(errno) = result {
+            run.degraded(item, format!("{what} not restored: {}", reason(errno)));
+        }
+    };
+    if let Some((user, group)) = plan.ids() {
+        step("owner", rustix::fs::fchown(&*handle, user, group));
+    }
+    let set = |name: &[u8], value: &[u8]| rustix::fs::fsetxattr(&*handle, name, value, XattrFlags::empty());
+    if plan.xattrs {
+        set_xattrs(run, item, |name| !is_acl(name), set);
+    }
+    step("mode", chmod_handle(&handle, mode(plan.mode)));
+    if plan.xattrs {
+        set_xattrs(run, item, is_acl, set);
+    }
+    if let Some(times) = run.rules.times(&item.entry) {
+        step("time", rustix::fs::futimens(&*handle, &times));
+    }
+    Ok(())
+}

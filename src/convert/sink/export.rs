@@ -1,0 +1,312 @@
+//! Exports the entries of an archive to another format, in the order of storage.
+//!
+//! [`Exporter`] selects, narrows and counts entries and skips those that can't be read; an [`EntrySink`] writes them. [`export`] drives both. A sink
+//! pulls the content of an entry instead of being handed it, because headers precede content: tar needs the holes, zip and Shard the length, and with
+//! [`Options::keep_going`] content is read once before its header is written.
+
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use super::Format;
+use super::loss::{Container, tell_secrecy, tell_whole};
+use super::nra4::Nra4Writer;
+use super::output::{Destination, Output, named};
+use super::shard::ShardFileWriter;
+use super::tar::TarWriter;
+use super::within::within;
+use super::zip::ZipWriter;
+use crate::limits::Ledger;
+use crate::metadata::Narrower;
+use crate::options::Options;
+use crate::select::Selection;
+use crate::source::{Order, Scattered, leave_out};
+use crate::stats::Stats;
+use nra_format::archive::{Access, Archive, Part};
+use nra_format::entry::{Entry, Kind, Metadata};
+use nra_format::error::{Error, Result};
+use nra_format::path::{EntryPath, Quoted};
+use nra_format::progress::{Counter, Monitor, Severity, Warning};
+use nra_format::shard;
+
+/// Writes entries in order.
+pub(crate) trait EntrySink {
+    /// Writes what precedes the entries.
+    fn begin(&mut self, exporter: &mut Exporter<'_>) -> Result<()>;
+
+    /// Writes an entry; its content is read through `exporter`, which also learns that the entry is [written](Exporter::written), or why it is
+    /// [skipped](Exporter::skip).
+    fn entry(&mut self, entry: ExportEntry, exporter: &mut Exporter<'_>) -> Result<()>;
+
+    /// Writes what follows the entries. Returns the output, complete but without its name.
+    fn finish(self: Box<Self>, exporter: &mut Exporter<'_>) -> Result<Counted>;
+}
+
+impl Format {
+    fn container(&self) -> Container {
+        match self {
+            Self::Nra(_) => Container::Nra,
+            Self::Nra4(_) => Container::Nra4,
+            Self::Tar(_) => Container::Tar,
+            Self::Zip(_) => Container::Zip,
+            Self::Shard(_) => Container::Shard,
+        }
+    }
+}
+
+/// Writes the selected entries of `archive` to a new archive of another format than NRA 5.
+pub(crate) fn export(
+    archive: &dyn Archive,
+    selection: Option<&Selection>,
+    destination: Destination,
+    format: Format,
+    options: &Options,
+    monitor: &dyn Monitor,
+) -> Result<Stats> {
+    let output = Output::create(destination)?;
+    let name = output.name().clone();
+    write(archive, selection, output, format, options, monitor).map_err(|error| named(error, name))
+}
+
+fn write(
+    archive: &dyn Archive,
+    selection: Option<&Selection>,
+    output: Output,
+    format: Format,
+    options: &Options,
+    monitor: &dyn Monitor,
+) -> Result<Stats> {
+    let container = format.container();
+    if let Format::Nra4(nra4) = &format {
+        tell_secrecy(archive, nra4.key.is_some(), monitor);
+    }
+    let mut sink: Box<dyn EntrySink + '_> = match format {
+        Format::Nra4(nra4) => Box::new(Nra4Writer::create(output, nra4, archive, options)?),
+        Format::Tar(tar) => Box::new(TarWriter::create(output, &tar, options, monitor)?),
+        Format::Zip(zip) => Box::new(ZipWriter::create(output, &zip, options)?),
+        Format::Shard(shard) => Box::new(ShardFileWriter::create(output, shard)?),
+        Format::Nra(_) => unreachable!("its entries are read ahead"),
+    };
+    tell_whole(archive, container, monitor);
+    let mut exporter = Exporter::new(archive, selection, container, options, monitor)?;
+    sink.begin(&mut exporter)?;
+    while let Some(entry) = exporter.next()? {
+        sink.entry(entry, &mut exporter)?;
+    }
+    let output = sink.finish(&mut exporter)?;
+    exporter.publish(output)
+}
+
+/// An entry that is to be written.
+pub(crate) struct ExportEntry {
+    /// As it is stored in the archive; its content is read by this.
+    pub(super) stored: Entry,
+    /// With the metadata that is kept.
+    pub(super) entry: Entry,
+    /// Path of the earlier entry that it is a hard link to.
+    pub(super) link: Option<EntryPath>,
+}
+
+/// The entries of an archive, one after the other.
+pub(crate) struct Exporter<'a> {
+    pub(super) archive: &'a dyn Archive,
+    pub(super) monitor: &'a dyn Monitor,
+    stats: Stats,
+    pub(super) options: &'a Options,
+    ledger: Ledger,
+    /// A limit is reached: that ends the work, whatever may be left out.
+    refused: Cell<bool>,
+    target: Container,
+    /// Entries had facts that only Shard files have a place for.
+    loses_facts: bool,
+    order: Order,
+    narrower: Narrower<'a>,
+    place: usize,
+    /// Names of linked files that were left out, and whether for damage.
+    missing: HashMap<EntryPath, bool>,
+}
+
+impl<'a> Exporter<'a> {
+    /// Puts the selected entries of `archive` into order.
+    pub(super) fn new(
+        archive: &'a dyn Archive,
+        selection: Option<&Selection>,
+        target: Container,
+        options: &'a Options,
+        monitor: &'a dyn Monitor,
+    ) -> Result<Self> {
+        let scattered = if target == Container::Tar { Scattered::Behind } else { Scattered::InFront };
+        let order = Order::new(archive, selection, scattered, options.keep_going, monitor)?;
+        let narrower = Narrower::new(&options.metadata);
+        let omitted = if selection.is_none() { archive.skipped_entries() } else { 0 };
+        let stats = Stats { skipped: order.unreadable() + omitted, ..Stats::default() };
+        Ok(Self {
+            archive,
+            monitor,
+            stats,
+            options,
+            ledger: Ledger::new(options.limits),
+            refused: Cell::new(false),
+            target,
+            loses_facts: false,
+            order,
+            narrower,
+            place: 0,
+            missing: HashMap::new(),
+        })
+    }
+
+    /// Returns the message of the output: that of the options, else that of the archive.
+    pub(super) fn message(&self) -> &'a str {
+        if self.options.message.is_empty() { &self.archive.info().message } else { &self.options.message }
+    }
+
+    /// Returns the next entry; each is either [written](Self::written) or [skipped](Self::skip).
+    pub(super) fn next(&mut self) -> Result<Option<ExportEntry>> {
+        while self.place < self.order.len() {
+            self.monitor.check()?;
+            let place = self.place;
+            self.place += 1;
+            let stored = match self.order.entry(self.archive, place) {
+                Ok(stored) => stored,
+                Err(error) => {
+                    self.skip(error, None)?;
+                    continue;
+                }
+            };
+            // Nothing is known of it, and what lies below it brings it back.
+            if stored.implied {
+                continue;
+            }
+            self.monitor.current(stored.path.as_bytes());
+            let mut entry = stored.clone();
+            self.narrower.narrow(&mut entry);
+            if !matches!(self.target, Container::Shard | Container::Nra4) && entry.metadata.attributes.iter().any(shard::is_own) {
+                self.loses_facts = true;
+                let kept = entry.metadata.attributes.iter().filter(|attribute| !shard::is_own(attribute)).cloned().collect();
+                entry.metadata = Arc::new(Metadata { attributes: kept, ..Metadata::clone(&entry.metadata) });
+            }
+            let link = self.order.link(place).cloned();
+            // A link to a name that is not there would be damage in what is written.
+            if let Some((first, &damage)) = link.as_ref().and_then(|first| self.missing.get_key_value(first)) {
+                let why = format!("its content is that of {}, which is left out", Quoted::new(first.as_bytes()));
+                self.omit(stored.path.as_bytes(), &why, damage);
+                continue;
+            }
+            return Ok(Some(ExportEntry { stored, entry, link }));
+        }
+        Ok(None)
+    }
+
+    /// Counts an entry that is going to be written, with so much content, before any of that is read.
+    pub(super) fn count(&mut self, entry: &Entry, content: u64) -> Result<()> {
+        self.stats.written.content_bytes = self.stats.written.content_bytes.saturating_add(content);
+        self.stats.written.entries += 1;
+        self.stats.written.files += u64::from(entry.kind == Kind::File);
+        self.ledger.entry()
+    }
+
+    /// Says whether content has to be read once before anything of its entry is written: a header promises a length, damage must show before.
+    pub(super) fn reads_first(&self) -> bool {
+        self.options.keep_going
+    }
+
+    /// Hands the content of an entry to `sink`; holes are parts of their own.
+    pub(super) fn content(&self, entry: &Entry, sink: &mut dyn FnMut(Part<'_>) -> Result<()>) -> Result<()> {
+        self.archive.with_content(entry, Access::Sequential, &mut |part| {
+            self.monitor.check()?;
+            let len = match part {
+                Part::Data(bytes) => bytes.len() as u64,
+                Part::Hole(len) => len,
+            };
+            self.ledger.content(len, self.archive.info().archive_bytes).inspect_err(|_| self.refused.set(true))?;
+            sink(part)
+        })
+    }
+
+    /// Hands the content of an entry to `sink` as [`content`](Self::content) does, before it is read again to be written.
+    pub(super) fn trial(&self, entry: &Entry, sink: &mut dyn FnMut(Part<'_>) -> Result<()>) -> Result<()> {
+        self.ledger.on_trial(|| self.content(entry, sink))
+    }
+
+    /// An entry was written.
+    pub(super) fn written(&self) {
+        self.monitor.add(Counter::Entries, 1);
+    }
+
+    /// Tells what of an entry is lost.
+    pub(super) fn lost(&self, path: &EntryPath, message: String) {
+        self.monitor.warn(Warning::degraded(path.as_bytes(), message));
+    }
+
+    /// An entry does not read: that ends the work, or it is left out. `counted`: the entry, if it was counted, and its content.
+    pub(super) fn skip(&mut self, error: Error, counted: Option<(&Entry, u64)>) -> Result<()> {
+        let path = counted.map_or_else(Vec::new, |(entry, _)| entry.path.as_bytes().to_vec());
+        let damage = matches!(error, Error::Corrupt { .. });
+        leave_out(error, path, self.options.keep_going && !self.refused.get(), self.monitor).map_err(|error| match counted {
+            Some((entry, _)) => within(error, &entry.path),
+            None => error,
+        })?;
+        self.stats.skipped += 1;
+        if let Some((entry, content)) = counted {
+            self.stats.written.entries -= 1;
+            self.stats.written.content_bytes -= content;
+            self.stats.written.files -= u64::from(entry.kind == Kind::File);
+            if entry.link_group != 0 {
+                self.missing.insert(entry.path.clone(), damage);
+            }
+        }
+        Ok(())
+    }
+
+    /// An entry can't be in the container that is written.
+    pub(super) fn omit(&mut self, path: &[u8], why: &str, damage: bool) {
+        self.stats.skipped += 1;
+        let severity = if damage { Severity::Damage } else { Severity::Degraded };
+        self.monitor.warn(Warning::new(severity, path, format!("left out: {why}")));
+    }
+
+    /// Gives the complete output its name.
+    fn publish(mut self, out: Counted) -> Result<Stats> {
+        self.stats.input_bytes = self.archive.info().archive_bytes;
+        self.stats.written.archive_bytes = out.bytes;
+        if self.loses_facts {
+            let kind = self.target.name();
+            let message = format!("what a Shard file says of its entries beside names can't be kept in a {kind}");
+            self.monitor.warn(Warning::remark([], message));
+        }
+        self.monitor.check()?;
+        out.output.publish(self.options.sync)?;
+        Ok(self.stats)
+    }
+}
+
+/// Counts what goes to the output.
+pub(crate) struct Counted {
+    output: Output,
+    bytes: u64,
+}
+
+impl Counted {
+    /// Starts at nothing.
+    pub(super) fn new(output: Output) -> Self {
+        Self { output, bytes: 0 }
+    }
+
+    /// Counts an output that is written: so many bytes.
+    pub(super) fn whole(output: Output, bytes: u64) -> Self {
+        Self { output, bytes }
+    }
+}
+
+impl Write for Counted {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.output.write(bytes)?;
+        self.bytes += written as u64;
+        Ok(written)
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        self.output.flush()
+    }
+}

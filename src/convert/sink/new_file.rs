@@ -1,0 +1,203 @@
+//! A file that gets its name only when it is whole.
+
+use std::fs::{self, File, Metadata, OpenOptions, Permissions};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, OFlags, XattrFlags, fsetxattr, linkat};
+use tempfile::{Builder, NamedTempFile, TempPath};
+
+use crate::proc::{path_of, umask};
+use crate::source::walk::AttributeReader;
+use nra_format::error::{Error, Result};
+use nra_format::source::{FileStore, sync_directory};
+
+/// A file in the making. Dropping it leaves nothing behind.
+pub(crate) struct NewFile {
+    pub(crate) file: File,
+    /// The name that it has until then, on file systems that have no files without a name.
+    temporary: Option<TempPath>,
+    /// The mode that it gets with its name, if it has another one until then.
+    mode: Option<u32>,
+    directory: PathBuf,
+    path: PathBuf,
+    overwrite: bool,
+}
+
+impl NewFile {
+    /// Makes an empty file in the directory of `path`, whose name it gets at the end: without a name where the file system can do that, since such a file vanishes even
+    /// when the process is killed.
+    ///
+    /// # Errors
+    ///
+    /// `Io`, also when `path` exists and is not to be replaced, or is no regular file.
+    pub(crate) fn create(path: &Path, overwrite: bool) -> Result<Self> {
+        let fail = |error: io::Error| Error::io("create", path.as_os_str().as_bytes(), error);
+        if !overwrite && path.symlink_metadata().is_ok() {
+            return Err(fail(io::ErrorKind::AlreadyExists.into()));
+        }
+        let target = match fs::metadata(path) {
+            Ok(existing) if !existing.is_file() => {
+                return Err(fail(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file")));
+            }
+            // What a symlink leads to is replaced, not the symlink.
+            Ok(_) => path.canonicalize().map_err(fail)?,
+            Err(_) => path.to_owned(),
+        };
+        let path = &*target;
+        let name = path.file_name().ok_or_else(|| fail(io::ErrorKind::InvalidInput.into()))?;
+        let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_owned();
+        let path = directory.join(name);
+        let flags = i32::try_from(OFlags::TMPFILE.bits()).expect("the flags of open are an int");
+        let unnamed = OpenOptions::new().read(true).write(true).custom_flags(flags).mode(0o666).open(&directory);
+        if let Ok(file) = unnamed
+            && fs::metadata(path_of(&file)).is_ok()
+        {
+            return Ok(Self { file, temporary: None, mode: None, directory, path, overwrite });
+        }
+        // Nobody else reads it before it has the mode that it shall have.
+        let named = temporary_name().permissions(Permissions::from_mode(0o600)).tempfile_in(&directory);
+        // The file may well be there and writable: it is the directory that refuses.
+        let named = named.map_err(|error| Error::io("create a file in", directory.as_os_str().as_bytes(), error))?;
+        let (file, temporary) = NamedTempFile::into_parts(named);
+        Ok(Self { file, temporary: Some(temporary), mode: Some(0o666 & !umask()), directory, path, overwrite })
+    }
+
+    /// The name that it gets.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Opens it once more, to be written in place.
+    ///
+    /// # Errors
+    ///
+    /// `Io`, also while it is open in this way.
+    pub(crate) fn store(&self) -> Result<FileStore> {
+        let shown = self.path.as_os_str().as_bytes();
+        match &self.temporary {
+            Some(temporary) => FileStore::open_as(temporary, shown),
+            None => FileStore::open_as(Path::new(&path_of(&self.file)), shown),
+        }
+    }
+
+    /// Gives it the mode of a file that it replaces. Where the system refuses that it keeps its own.
+    pub(crate) fn take_mode(&mut self, old: &Metadata) {
+        self.mode = None;
+        let _ = self.file.set_permissions(Permissions::from_mode(old.mode() & 0o777));
+    }
+
+    /// Makes it like the file that it replaces: of the same mode, and of the same owner and group and with the same extended attributes where the system allows that.
+    ///
+    /// # Errors
+    ///
+    /// `Io`, also when there is no such file.
+    pub(crate) fn take_over(&mut self) -> Result<()> {
+        let fail = |error: io::Error| Error::io("read", self.path.as_os_str().as_bytes(), error);
+        let old = fs::metadata(&self.path).map_err(fail)?;
+        let mut mode = old.mode() & 0o777;
+        let _ = fchown(&self.file, Some(old.uid()), None);
+        // What the group may do is for the group that it was.
+        if self.file.metadata().map_err(fail)?.gid() != old.gid() && fchown(&self.file, None, Some(old.gid())).is_err() {
+            mode &= !0o070;
+        }
+        let (attributes, _) = AttributeReader::default().read(File::open(&self.path).map_err(fail)?);
+        for attribute in attributes {
+            // Some the system alone gives.
+            let _ = fsetxattr(&self.file, &*attribute.name, &attribute.value, XattrFlags::empty());
+        }
+        self.mode = Some(mode);
+        Ok(())
+    }
+
+    /// Gives the file its name. `sync`: once it is on disk, so that it survives a failing machine, too.
+    ///
+    /// # Errors
+    ///
+    /// `Io`; everything is as it was then.
+    pub(crate) fn publish(self, sync: bool) -> Result<()> {
+        let Self { file, temporary, mode, directory, path, overwrite } = self;
+        let fail = |action: &'static str| {
+            let shown = path.as_os_str().as_bytes();
+            move |error: io::Error| Error::io(action, shown, error)
+        };
+        if let Some(mode) = mode {
+            file.set_permissions(Permissions::from_mode(mode)).map_err(fail("create"))?;
+        }
+        if sync {
+            file.sync_all().map_err(fail("sync"))?;
+        }
+        let named = match temporary {
+            None => name_unnamed(&file, &directory, &path, overwrite),
+            Some(temporary) if overwrite => temporary.persist(&path).map_err(|error| error.error),
+            Some(temporary) => temporary.persist_noclobber(&path).map_err(|error| error.error),
+        };
+        named.map_err(fail("create"))?;
+        if sync { sync_directory(&directory).map_err(fail("sync")) } else { Ok(()) }
+    }
+}
+
+/// How temporary names look: hidden, and recognisable.
+fn temporary_name() -> Builder<'static, 'static> {
+    let mut builder = Builder::new();
+    builder.prefix(".nra-").suffix(".tmp");
+    builder
+}
+
+fn name_unnamed(file: &File, directory: &Path, path: &Path, overwrite: bool) -> io::Result<()> {
+    let own = path_of(file);
+    let link = |path: &Path| linkat(CWD, own.as_str(), CWD, path, AtFlags::SYMLINK_FOLLOW).map_err(io::Error::from);
+    match link(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && overwrite => {}
+        result => return result,
+    }
+    // A link does not replace, a renaming does: the file needs a name in between.
+    let temporary = temporary_name().make_in(directory, |path| link(path))?;
+    temporary.into_temp_path().persist(path).map_err(|error| error.error)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_replaced_hands_on_its_mode() {
+        let folder = tempfile::tempdir().unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        let old = folder.path().join("old");
+        fs::write(&old, "old").unwrap();
+        for wanted in [0o400, 0o600, 0o640, 0o666] {
+            fs::set_permissions(&old, Permissions::from_mode(wanted)).unwrap();
+            let mut new = NewFile::create(&old, true).unwrap();
+            new.take_over().unwrap();
+            new.store().unwrap();
+            new.publish(true).unwrap();
+            assert_eq!((fs::read(&old).unwrap(), mode(&old)), (Vec::new(), wanted));
+        }
+        let (name, flags) = ("user.nra", XattrFlags::empty());
+        if fsetxattr(File::open(&old).unwrap(), name, b"kept", flags).is_ok() {
+            let mut new = NewFile::create(&old, true).unwrap();
+            new.take_over().unwrap();
+            new.publish(true).unwrap();
+            let (attributes, _) = AttributeReader::default().read(File::open(&old).unwrap());
+            assert!(attributes.iter().any(|attribute| *attribute.name == *name.as_bytes() && *attribute.value == *b"kept"));
+        }
+        assert!(NewFile::create(&old, false).is_err());
+        assert!(NewFile::create(folder.path(), true).is_err());
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink("old", &link).unwrap();
+        let mut through = NewFile::create(&link, true).unwrap();
+        through.file.write_all(b"through").unwrap();
+        through.publish(false).unwrap();
+        assert_eq!((fs::read(&old).unwrap(), link.is_symlink()), (b"through".to_vec(), true));
+        fs::remove_file(&link).unwrap();
+        let new = folder.path().join("new");
+        NewFile::create(&new, false).unwrap().publish(false).unwrap();
+        assert_eq!(mode(&new), 0o666 & !umask());
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+    }
+}

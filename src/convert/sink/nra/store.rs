@@ -1,0 +1,180 @@
+//! The writing end: entries in the order of the input, and the hard links between them.
+
+use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::limits::{Ledger, Limits};
+use crate::pipeline::{Batch, Feed, Item, Placed};
+use crate::sink::within;
+use nra_format::entry::{Entry, Kind};
+use nra_format::error::{Error, Result};
+use nra_format::nra::writer::{EntryId, NewContent, Writer};
+use nra_format::path::{EntryPath, Quoted};
+use nra_format::progress::{Monitor, Warning};
+use nra_format::stream::casts_doubt;
+use nra_format::tar::{Links, PathKey};
+use nra_format::top::Top;
+
+/// What reading a container gives beside entries.
+#[derive(Debug)]
+pub(crate) enum Special {
+    /// A further name of the entry that has this path.
+    Link(Box<Entry>, EntryPath),
+    /// What the input says of the directory above all entries.
+    Top(Top),
+    /// What it says of itself as a whole.
+    Message(String),
+    /// Something of the input is damaged and passed over.
+    Hurt(Box<Error>),
+    /// The input can't be read further.
+    Failed(Box<Error>, Option<Broken>),
+}
+
+/// The entry that the input ended in.
+#[derive(Debug)]
+pub(crate) struct Broken {
+    pub(crate) path: EntryPath,
+    /// What came of its content is kept.
+    pub(crate) kept: bool,
+}
+
+/// What a hard link leads to.
+#[derive(Debug, Clone)]
+enum Target {
+    File(EntryId),
+    /// What is no file and no directory: links to it are entries like it.
+    Other(Arc<Entry>),
+}
+
+fn key(path: &EntryPath) -> PathKey {
+    PathKey::of(path.as_bytes())
+}
+
+/// Stores items.
+pub(crate) struct Store<'a, W: Write + Send> {
+    feed: Feed<'a, W>,
+    monitor: &'a dyn Monitor,
+    /// Finish what came before the input failed.
+    keep_going: bool,
+    failed: bool,
+    /// Hard links, each with the path that it leads to.
+    links: Links<Target, (Entry, EntryPath)>,
+    /// Targets of symlinks that hard links repeat: a few bytes of the input become many.
+    repeated: Ledger,
+    /// Bytes of the input so far.
+    stored: Arc<AtomicU64>,
+}
+
+impl<'a, W: Write + Send> Store<'a, W> {
+    pub(crate) fn new(
+        writer: &'a mut Writer<W>,
+        limits: Limits,
+        stored: Arc<AtomicU64>,
+        keep_going: bool,
+        monitor: &'a dyn Monitor,
+    ) -> Self {
+        let repeated = Ledger::new(limits);
+        Self { feed: Feed::new(writer), monitor, keep_going, failed: false, links: Links::default(), repeated, stored }
+    }
+
+    /// Says whether the input could not be read to its end.
+    pub(crate) fn failed(&self) -> bool {
+        self.failed
+    }
+
+    /// Stores an item.
+    pub(crate) fn take(&mut self, placed: Placed<Special>, batch: &Batch<Special>) -> Result<()> {
+        let item = match placed.item {
+            Item::Other(Special::Link(entry, target)) => return self.link(*entry, target),
+            Item::Other(Special::Top(top)) => return self.feed.set_top(top),
+            Item::Other(Special::Message(message)) => return self.feed.set_message(message),
+            Item::Other(Special::Hurt(error)) => return self.hurt(*error),
+            Item::Other(Special::Failed(error, entry)) => return self.fail(*error, entry.as_ref()),
+            item => item,
+        };
+        let (path, kind) = match &item {
+            Item::Plain(entry) | Item::Whole(entry, _) => (Some(key(&entry.path)), entry.kind),
+            _ => (None, Kind::File),
+        };
+        let stored = self.feed.take(item, batch, !matches!(kind, Kind::File | Kind::Directory), self.monitor)?;
+        let Some((id, entry)) = stored else { return Ok(()) };
+        let Some(path) = path.or_else(|| entry.as_ref().map(|entry| key(&entry.path))) else { return Ok(()) };
+        let target = match kind {
+            Kind::Directory => None,
+            Kind::File => Some(Target::File(id)),
+            _ => entry.map(Arc::new).map(Target::Other),
+        };
+        let replaced = self.links.entry(path, target);
+        self.settle(replaced)
+    }
+
+    fn fail(&mut self, error: Error, entry: Option<&Broken>) -> Result<()> {
+        if !self.keep_going || !matches!(error, Error::Corrupt { .. }) {
+            return Err(match entry {
+                Some(entry) => within(error, &entry.path),
+                None => error,
+            });
+        }
+        self.failed = true;
+        let doubt = if casts_doubt(&error) { ", but may be damaged, too, where its checksum covers it" } else { "" };
+        let fate = if entry.is_some_and(|entry| !entry.kept) { "left out: " } else { "" };
+        let message = format!("{fate}{error}; what came before is kept{doubt}");
+        let path = entry.map_or_else(Vec::new, |entry| entry.path.as_bytes().to_vec());
+        self.monitor.warn(Warning::damage(path, message));
+        Ok(())
+    }
+
+    fn hurt(&mut self, error: Error) -> Result<()> {
+        if !self.keep_going {
+            return Err(error);
+        }
+        self.failed = true;
+        let message = format!("{error}; it is left out");
+        self.monitor.warn(Warning::damage([], message));
+        self.feed.skip();
+        Ok(())
+    }
+
+    fn link(&mut self, entry: Entry, target: EntryPath) -> Result<()> {
+        let replaced = self.links.link(key(&entry.path), key(&target), (entry, target));
+        self.settle(replaced)
+    }
+
+    /// Stores the links whose target is known, and those that lead to them. `replaced`: a link that never was stored, as another entry has its
+    /// name now.
+    fn settle(&mut self, replaced: Option<(Entry, EntryPath)>) -> Result<()> {
+        if let Some((entry, _)) = replaced {
+            let message = "replaced: a later entry has the same path";
+            self.monitor.warn(Warning::remark(entry.path.as_bytes(), message));
+        }
+        while let Some(((entry, _), target)) = self.links.take_ready() {
+            let path = key(&entry.path);
+            let stored = match target {
+                Target::File(id) => self.feed.add_link(entry, id, self.monitor)?.map(Target::File),
+                Target::Other(other) => {
+                    self.repeated.content(other.target.len() as u64, self.stored.load(Ordering::Relaxed))?;
+                    let entry = Entry { path: entry.path, ..(*other).clone() };
+                    self.feed.add(entry, NewContent::None, self.monitor)?.map(|_| Target::Other(other))
+                }
+            };
+            if stored.is_some() {
+                self.links.entry(path, stored);
+            }
+        }
+        Ok(())
+    }
+
+    /// Reports the links that lead nowhere. Returns how many entries were skipped.
+    pub(crate) fn finish(mut self) -> u64 {
+        let mut lost = std::mem::take(&mut self.links).into_lost();
+        lost.sort_by(|a, b| a.0.path.cmp(&b.0.path));
+        for (entry, target) in lost {
+            let target = Quoted::new(target.as_bytes());
+            let message = format!("left out: a hard link to {target}, which is no file in the archive");
+            self.monitor.warn(Warning::degraded(entry.path.as_bytes(), message));
+            self.feed.skip();
+        }
+        self.feed.skipped
+    }
+}

@@ -1,0 +1,196 @@
+//! The file that is written: it appears under its name only when it is whole.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Seek, SeekFrom, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+
+use super::new_file::NewFile;
+use nra_format::error::{Error, Result, Subject};
+
+/// Where an archive goes.
+pub enum Destination {
+    /// A file, which gets its name when it is whole. Something of that name that is not a regular
+    /// file, such as a pipe or a device, is written to as it is.
+    File {
+        /// Its name.
+        path: PathBuf,
+        /// Replace an existing file; otherwise that is an error.
+        overwrite: bool,
+    },
+    /// Anything that takes bytes in order.
+    Stream(Box<dyn Write + Send>),
+    /// NullFile is kept: the target of a dry run.
+    Null,
+}
+
+impl Destination {
+    /// Returns the destination of a new file, which replaces none.
+    pub fn new_file(path: impl Into<PathBuf>) -> Self {
+        Self::File { path: path.into(), overwrite: false }
+    }
+}
+
+/// Puts the name of the archive into an error of the writer, which does not know it.
+pub fn named(error: Error, name: impl Into<Subject>) -> Error {
+    match error {
+        Error::Io { action, subject: Subject::Output, source } => Error::io(action, name, source),
+        error => error,
+    }
+}
+
+impl std::fmt::Debug for Destination {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::File { path, overwrite } => f.debug_struct("File").field("path", path).field("overwrite", overwrite).finish(),
+            Self::Stream(_) => f.write_str("Stream"),
+            Self::Null => f.write_str("Null"),
+        }
+    }
+}
+
+/// An archive in the making. Dropping it leaves nothing behind.
+pub(crate) struct Output {
+    sink: Sink,
+    /// What it is in messages.
+    name: Subject,
+}
+
+/// Where the bytes go.
+enum Sink {
+    New(NewFile),
+    /// What is there already and no regular file.
+    There(File),
+    Stream(Box<dyn Write + Send>),
+    Null(NullFile),
+}
+
+/// A file that keeps no bytes.
+#[derive(Debug, Default)]
+struct NullFile {
+    at: u64,
+    end: u64,
+}
+
+impl Seek for NullFile {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let target = match to {
+            SeekFrom::Start(offset) => Some(offset),
+            SeekFrom::End(offset) => self.end.checked_add_signed(offset),
+            SeekFrom::Current(offset) => self.at.checked_add_signed(offset),
+        };
+        self.at = target.ok_or(io::ErrorKind::InvalidInput)?;
+        Ok(self.at)
+    }
+}
+
+impl Write for NullFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.at = self.at.checked_add(bytes.len() as u64).ok_or(io::ErrorKind::FileTooLarge)?;
+        self.end = self.end.max(self.at);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Output {
+    /// Prepares the destination; nothing is there yet under its name.
+    pub(crate) fn create(destination: Destination) -> Result<Self> {
+        let (path, overwrite) = match destination {
+            Destination::Stream(out) => return Ok(Self { sink: Sink::Stream(out), name: Subject::Output }),
+            Destination::Null => {
+                return Ok(Self { sink: Sink::Null(NullFile::default()), name: Subject::Output });
+            }
+            Destination::File { path, overwrite } => (path, overwrite),
+        };
+        let name = Subject::from(path.as_os_str().as_bytes());
+        let existing = match fs::metadata(&path) {
+            Ok(metadata) => Some(metadata),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(Error::io("create", &name, error)),
+        };
+        if let Some(metadata) = &existing
+            && !metadata.is_file()
+        {
+            if metadata.is_dir() {
+                return Err(Error::io("create", &name, io::ErrorKind::IsADirectory.into()));
+            }
+            let file = OpenOptions::new().write(true).open(&path).map_err(|error| Error::io("open", &name, error))?;
+            return Ok(Self { sink: Sink::There(file), name });
+        }
+        if existing.is_some() && !overwrite {
+            return Err(Error::io("create", &name, io::ErrorKind::AlreadyExists.into()));
+        }
+        let mut file = NewFile::create(&path, overwrite)?;
+        if let Some(metadata) = existing {
+            file.take_mode(&metadata);
+        }
+        Ok(Self { sink: Sink::New(file), name })
+    }
+
+    /// Returns device and inode of every file that is the output, or will be replaced by it.
+    pub(crate) fn identities(&self) -> Vec<(u64, u64)> {
+        let identity = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
+        let (own, replaced) = match &self.sink {
+            Sink::New(new) => (new.file.metadata().ok(), fs::metadata(new.path()).ok()),
+            Sink::There(file) => (file.metadata().ok(), None),
+            Sink::Stream(_) | Sink::Null(_) => (None, None),
+        };
+        own.into_iter().chain(replaced).map(identity).collect()
+    }
+
+    /// Returns what it is in messages.
+    pub(crate) fn name(&self) -> &Subject {
+        &self.name
+    }
+
+    /// Gives the file its name. `sync`: make sure that it survives a failing machine, too.
+    pub(crate) fn publish(self, sync: bool) -> Result<()> {
+        match self.sink {
+            Sink::New(new) => new.publish(sync),
+            Sink::There(_) | Sink::Null(_) => Ok(()),
+            Sink::Stream(mut out) => out.flush().map_err(|error| Error::io("write", &self.name, error)),
+        }
+    }
+}
+
+impl Seek for Output {
+    /// Moves to another place; what takes bytes in order refuses.
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        match &mut self.sink {
+            Sink::New(NewFile { file, .. }) | Sink::There(file) => file.seek(to),
+            Sink::Stream(_) => Err(io::ErrorKind::NotSeekable.into()),
+            Sink::Null(null) => null.seek(to),
+        }
+    }
+}
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut self.sink {
+            Sink::New(NewFile { file, .. }) | Sink::There(file) => file.write(bytes),
+            Sink::Stream(out) => out.write(bytes),
+            Sink::Null(null) => null.write(bytes),
+        }
+    }
+
+    fn write_vectored(&mut self, parts: &[io::IoSlice<'_>]) -> io::Result<usize> {
+        match &mut self.sink {
+            Sink::New(NewFile { file, .. }) | Sink::There(file) => file.write_vectored(parts),
+            Sink::Stream(out) => out.write_vectored(parts),
+            Sink::Null(null) => null.write_vectored(parts),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match &mut self.sink {
+            Sink::New(NewFile { file, .. }) | Sink::There(file) => file.flush(),
+            Sink::Stream(out) => out.flush(),
+            Sink::Null(null) => null.flush(),
+        }
+    }
+}

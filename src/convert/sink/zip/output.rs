@@ -1,0 +1,159 @@
+//! From the threads to the file: what comes back is written in order, and recorded.
+
+use std::io::{self, Write};
+
+use super::compress::{Done, Job};
+use crate::sink::export::Counted;
+use crate::sink::output::Output;
+use nra_format::entry::{Entry, Kind};
+use nra_format::error::{Error, Result, Subject};
+use nra_format::stream::InOrder;
+use nra_format::zip::{Header, Method, Packed, end};
+
+/// Bytes collected before they are written.
+const BUFFER: usize = 256 << 10;
+
+/// The threads, the file behind them, and its directory in the making.
+pub(super) struct ZipOutput {
+    pool: InOrder<Job, io::Result<Done>>,
+    /// Jobs that wait, at most.
+    ahead: usize,
+    /// Content of these, bytes.
+    in_flight: u64,
+    /// Checksum of the parts that came back.
+    crc: crc32fast::Hasher,
+    out: io::BufWriter<Counted>,
+    /// Where the next byte goes.
+    pub(super) offset: u64,
+    directory: Vec<u8>,
+    members: u64,
+    /// Of the file, for messages.
+    name: Subject,
+    scratch: Vec<u8>,
+}
+
+impl ZipOutput {
+    pub(super) fn new(pool: InOrder<Job, io::Result<Done>>, output: Output, ahead: usize) -> Self {
+        let name = output.name().clone();
+        Self {
+            pool,
+            ahead,
+            in_flight: 0,
+            crc: crc32fast::Hasher::new(),
+            out: io::BufWriter::with_capacity(BUFFER, Counted::new(output)),
+            offset: 0,
+            directory: Vec::new(),
+            members: 0,
+            name,
+            scratch: Vec::new(),
+        }
+    }
+
+    /// Sends a job, once no more than `limit` bytes wait.
+    pub(super) fn send(&mut self, job: Job, limit: u64) -> Result<()> {
+        let (Job::Members(raw, _) | Job::Part { raw, .. }) = &job;
+        let len = raw.len() as u64;
+        while self.pool.waiting() >= self.ahead || (self.pool.waiting() > 0 && self.in_flight + len > limit) {
+            self.receive()?;
+        }
+        self.in_flight += len;
+        self.pool.send(job).map_err(|error| self.failed(error))
+    }
+
+    /// Writes all that was sent.
+    pub(super) fn drain(&mut self) -> Result<()> {
+        while self.receive()? {}
+        Ok(())
+    }
+
+    /// Writes what comes next; says whether there was anything.
+    fn receive(&mut self) -> Result<bool> {
+        let Some(done) = self.pool.receive().map_err(|error| self.failed(error))? else { return Ok(false) };
+        let Done { stored, raw_len, members, crc } = done.map_err(|error| self.failed(error))?;
+        self.in_flight -= raw_len as u64;
+        self.crc.combine(&crc);
+        let mut rest = &stored[..];
+        for member in members {
+            let (method, packed) = member.packed.expect("the threads give it to every member");
+            let stored_len = usize::try_from(packed.stored_len).expect("it is in memory");
+            let (content, more) = rest.split_at(stored_len);
+            rest = more;
+            let name = name(&member.entry);
+            let header = header(&name, &member.entry, method, member.len as u64, Some(packed));
+            let offset = self.offset;
+            self.put(|out| header.local(out))?;
+            self.write(content)?;
+            self.record(&header, packed, offset);
+        }
+        self.write(rest)?;
+        Ok(true)
+    }
+
+    /// Returns the checksum of all parts since it was asked for last.
+    pub(super) fn take_crc(&mut self) -> u32 {
+        std::mem::take(&mut self.crc).finalize()
+    }
+
+    /// Writes what `make` appends.
+    pub(super) fn put(&mut self, make: impl FnOnce(&mut Vec<u8>)) -> Result<()> {
+        let mut bytes = std::mem::take(&mut self.scratch);
+        bytes.clear();
+        make(&mut bytes);
+        let written = self.write(&bytes);
+        self.scratch = bytes;
+        written
+    }
+
+    /// Writes bytes.
+    pub(super) fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        self.out.write_all(bytes).map_err(|error| self.failed(error))?;
+        self.offset += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// Notes a member whose local header is at `offset`.
+    pub(super) fn record(&mut self, header: &Header<'_>, packed: Packed, offset: u64) {
+        header.central(packed, offset, &mut self.directory);
+        self.members += 1;
+    }
+
+    /// Writes what is left, the directory, and what is said of the archive.
+    pub(super) fn finish(mut self, comment: &[u8]) -> Result<Counted> {
+        self.drain()?;
+        let (start, directory) = (self.offset, std::mem::take(&mut self.directory));
+        self.write(&directory)?;
+        let members = self.members;
+        self.put(|out| end(members, start, directory.len() as u64, comment, out))?;
+        let Self { pool, out, name, .. } = self;
+        pool.finish();
+        out.into_inner().map_err(|error| Error::io("write", &name, error.into_error()))
+    }
+
+    /// Turns what the system said of the file into an error.
+    pub(super) fn failed(&self, error: io::Error) -> Error {
+        Error::io("write", &self.name, error)
+    }
+}
+
+/// Returns the name of an entry as zip has it.
+pub(super) fn name(entry: &Entry) -> Vec<u8> {
+    let mut name = entry.path.as_bytes().to_vec();
+    if entry.kind == Kind::Directory {
+        name.push(b'/');
+    }
+    name
+}
+
+/// Returns what stands in the headers of a member.
+pub(super) fn header<'a>(name: &'a [u8], entry: &Entry, method: Method, size: u64, packed: Option<Packed>) -> Header<'a> {
+    Header {
+        name,
+        kind: entry.kind,
+        mode: entry.metadata.mode,
+        owner: entry.metadata.owner.as_ref().map(|owner| (owner.user_id, owner.group_id)),
+        modified: entry.modified,
+        method,
+        size,
+        packed,
+    }
+}

@@ -1,0 +1,306 @@
+//! Containers with an index: entries are read by several threads, in the order of storage.
+
+use std::collections::HashMap;
+
+use super::order::{Arrangement, Scattered};
+use crate::limits::Ledger;
+use crate::metadata::Narrower;
+use crate::options::Options;
+use crate::pipeline::{Content, HASHED_HOLES_MAX, Item, Outlet, PlaceReader, Readers, Stopped};
+use crate::select::Selection;
+use crate::sink::loss::tell_state;
+use crate::sink::nra::Special;
+use crate::sink::within;
+use nra_format::archive::{Access, Archive, Part};
+use nra_format::chunker::WHOLE_MAX;
+use nra_format::entry::{Entry, Kind};
+use nra_format::error::{Error, Result};
+use nra_format::links::{LinkGroups, NO_LINK};
+use nra_format::path::EntryPath;
+use nra_format::progress::{Counter, Monitor, Severity, Warning};
+
+/// The entries of an archive in the order in which they are read, and which of them are hard links of an earlier one.
+#[derive(Default)]
+pub(crate) struct Order {
+    /// Positions in the listing, which are the numbers of entries while nothing is damaged.
+    positions: Vec<u64>,
+    /// For a hard link of an earlier file in this order: the path of that.
+    links: HashMap<u64, EntryPath>,
+    /// The listing itself, where the index is damaged: numbers lead to other entries there.
+    listing: Option<Vec<Entry>>,
+    /// Entries that have the group of another one, and are files of their own.
+    no_links: Vec<EntryPath>,
+    /// Parts of the index that do not read.
+    unreadable: u64,
+}
+
+impl Order {
+    /// Orders the selected entries of `archive` as [`Arrangement`] does. Tells what came to light about the archive, since all of its index is read.
+    ///
+    /// # Errors
+    ///
+    /// As reading the index does, `Corrupt` also when something of it is lost; with `keep_going` that is told.
+    pub(crate) fn new(
+        archive: &dyn Archive,
+        selection: Option<&Selection>,
+        scattered: Scattered,
+        keep_going: bool,
+        monitor: &dyn Monitor,
+    ) -> Result<Self> {
+        let mut order = Self::default();
+        if !archive.is_index_damaged() {
+            order.list(archive, selection, scattered, &mut |_| Ok(()), monitor)?;
+        }
+        if archive.is_index_damaged() || order.unreadable > 0 {
+            order = Self { listing: Some(Vec::new()), ..Self::default() };
+            let mut lost = |error| leave_out(error, Vec::new(), keep_going, monitor);
+            order.list(archive, selection, scattered, &mut lost, monitor)?;
+        }
+        for path in std::mem::take(&mut order.no_links) {
+            let path = path.as_bytes().to_vec();
+            monitor.warn(Warning::degraded(path, NO_LINK));
+        }
+        tell_state(archive, keep_going, monitor)?;
+        Ok(order)
+    }
+
+    /// Reads the listing; parts that do not read are handed to `lost` and counted.
+    fn list(
+        &mut self,
+        archive: &dyn Archive,
+        selection: Option<&Selection>,
+        scattered: Scattered,
+        lost: &mut dyn FnMut(Error) -> Result<()>,
+        monitor: &dyn Monitor,
+    ) -> Result<()> {
+        let mut arrangement = Arrangement::default();
+        let (mut links, mut grouped) = (LinkGroups::of(archive), Vec::new());
+        let mut bytes = 0u64;
+        for entry in archive.entries(0..archive.entry_count()) {
+            monitor.check()?;
+            let entry = match entry {
+                Ok(entry) => entry,
+                Err(error) => {
+                    self.unreadable += 1;
+                    lost(error)?;
+                    continue;
+                }
+            };
+            if selection.is_some_and(|selection| !selection.matches(&entry)) {
+                // The listing of a damaged archive holds only the selected entries.
+                if self.listing.is_none() {
+                    arrangement.skip();
+                }
+                continue;
+            }
+            let leaf = arrangement.add(&entry);
+            if let Some(key) = links.key(&entry) {
+                if links.differs(key) {
+                    self.no_links.push(entry.path.clone());
+                }
+                grouped.push((key, leaf, entry.path.clone()));
+            }
+            bytes = bytes.saturating_add(entry.size);
+            if let Some(listing) = &mut self.listing {
+                listing.push(entry);
+            }
+        }
+        monitor.expect(Counter::Bytes, bytes);
+        grouped.sort_by_key(|(key, leaf, _)| (*key, *leaf));
+        for group in grouped.chunk_by(|a, b| a.0 == b.0) {
+            self.links.extend(group[1..].iter().map(|(_, (_, position), _)| (*position, group[0].2.clone())));
+        }
+        self.positions = arrangement.finish(scattered);
+        Ok(())
+    }
+
+    /// Returns the number of entries.
+    pub(crate) fn len(&self) -> usize {
+        self.positions.len()
+    }
+
+    /// Returns how many parts of the index do not read, each of which was told.
+    pub(crate) fn unreadable(&self) -> u64 {
+        self.unreadable
+    }
+
+    /// Returns the entry at a place in this order.
+    ///
+    /// # Errors
+    ///
+    /// As reading the index does.
+    pub(crate) fn entry(&self, archive: &dyn Archive, place: usize) -> Result<Entry> {
+        let position = self.positions[place];
+        let listed = self.listing.as_ref().map(|listing| &listing[usize::try_from(position).expect("a place in memory")]);
+        listed.map_or_else(|| archive.entry(position), |entry| Ok(entry.clone()))
+    }
+
+    /// Returns the path of the earlier entry that the one at a place in this order is a hard link of.
+    pub(crate) fn link(&self, place: usize) -> Option<&EntryPath> {
+        self.links.get(&self.positions[place])
+    }
+}
+
+/// Something does not read: that ends the work, or it is told and left out.
+///
+/// # Errors
+///
+/// `error`, unless `keep_going` is set and it says something about the input: not that the system refuses something or that a key is missing.
+pub(crate) fn leave_out(error: Error, path: Vec<u8>, keep_going: bool, monitor: &dyn Monitor) -> Result<()> {
+    if !keep_going || matches!(error, Error::Io { .. } | Error::Cancelled | Error::KeyNeeded | Error::WrongKey) {
+        return Err(error);
+    }
+    let severity = if matches!(error, Error::Corrupt { .. }) { Severity::Damage } else { Severity::Degraded };
+    monitor.warn(Warning::new(severity, path, format!("left out: {error}")));
+    Ok(())
+}
+
+/// An archive as a source of items.
+pub(crate) struct ArchiveReaders<'a> {
+    pub(crate) archive: &'a dyn Archive,
+    pub(crate) order: Order,
+    ledger: Ledger,
+    options: &'a Options,
+    monitor: &'a dyn Monitor,
+}
+
+impl<'a> ArchiveReaders<'a> {
+    /// Puts the selected entries of `archive` into order.
+    pub(crate) fn new(
+        archive: &'a dyn Archive,
+        selection: Option<&Selection>,
+        options: &'a Options,
+        monitor: &'a dyn Monitor,
+    ) -> Result<Self> {
+        let order = Order::new(archive, selection, Scattered::InFront, options.keep_going, monitor)?;
+        Ok(Self { archive, order, ledger: Ledger::new(options.limits), options, monitor })
+    }
+}
+
+impl Readers<Special> for ArchiveReaders<'_> {
+    fn reader(&self) -> Box<dyn PlaceReader<Special> + '_> {
+        Box::new(EntryReader { source: self, narrower: Narrower::new(&self.options.metadata) })
+    }
+
+    fn is_sequential(&self) -> bool {
+        self.archive.is_sequential()
+    }
+}
+
+struct EntryReader<'a> {
+    source: &'a ArchiveReaders<'a>,
+    narrower: Narrower<'a>,
+}
+
+impl PlaceReader<Special> for EntryReader<'_> {
+    fn read_place(&mut self, place: u32, outlet: &mut Outlet<Special>) -> Result<(), Stopped> {
+        let ArchiveReaders { archive, order, ledger, .. } = self.source;
+        let mut entry = match order.entry(*archive, place as usize) {
+            Ok(entry) => entry,
+            Err(error) => return self.failed(place, None, error, outlet),
+        };
+        let stored = entry.clone();
+        self.narrower.narrow(&mut entry);
+        entry.link_group = 0;
+        if let Err(error) = ledger.entry() {
+            outlet.push(place, None, Item::Other(Special::Failed(Box::new(error), None)));
+            return Ok(());
+        }
+        if let Some(target) = order.link(place as usize) {
+            outlet.push(place, None, Item::Other(Special::Link(Box::new(entry), target.clone())));
+            return Ok(());
+        }
+        if entry.kind != Kind::File {
+            outlet.push(place, None, Item::Plain(entry));
+            return Ok(());
+        }
+        // Only short ones are kept in one piece, which has no room for holes. What does not read will show when all of it is wanted.
+        let is_short = usize::try_from(stored.size).is_ok_and(|size| size <= WHOLE_MAX);
+        let plain = is_short && archive.holes(&stored).map_or(true, |holes| holes.is_empty());
+        let mut content = Content::begin(place, entry, stored.size, plain, outlet)?;
+        let (mut stopped, mut beyond, mut room) = (false, None, HASHED_HOLES_MAX);
+        let stored_bytes = archive.info().archive_bytes;
+        let read = archive.with_content(&stored, Access::Sequential, &mut |part| {
+            let len = match part {
+                Part::Data(bytes) => bytes.len() as u64,
+                Part::Hole(len) => len,
+            };
+            if let Err(error) = ledger.content(len, stored_bytes) {
+                beyond = Some(error);
+                return Err(Error::Cancelled);
+            }
+            let taken = match part {
+                Part::Data(bytes) => content.data(bytes, outlet),
+                Part::Hole(len) => content.hole(len, &mut room, outlet),
+            };
+            stopped = taken.is_err() || self.source.monitor.cancelled();
+            if stopped { Err(Error::Cancelled) } else { Ok(()) }
+        });
+        match read {
+            _ if stopped => Err(Stopped),
+            Ok(()) => {
+                content.end(outlet);
+                Ok(())
+            }
+            Err(error) => {
+                content.abandon(outlet);
+                if let Some(error) = beyond {
+                    outlet.push(place, None, Item::Other(Special::Failed(Box::new(error), None)));
+                    return Ok(());
+                }
+                self.failed(place, Some(&stored), error, outlet)
+            }
+        }
+    }
+}
+
+impl EntryReader<'_> {
+    /// An entry does not read: that ends the work, or it is left out.
+    fn failed(&self, place: u32, entry: Option<&Entry>, error: Error, outlet: &mut Outlet<Special>) -> Result<(), Stopped> {
+        let path = entry.map_or_else(Vec::new, |entry| entry.path.as_bytes().to_vec());
+        let Err(error) = leave_out(error, path, self.source.options.keep_going, self.source.monitor) else {
+            if entry.is_none() {
+                outlet.push(place, None, Item::Nothing);
+            }
+            return Ok(());
+        };
+        let error = match entry {
+            Some(entry) => within(error, &entry.path),
+            None => error,
+        };
+        outlet.push(place, None, Item::Other(Special::Failed(Box::new(error), None)));
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use nra_format::archive::{OpenOptions, open};
+    use nra_format::nra::testing::{check_told, lying_archive};
+    use nra_format::progress::Recorder;
+    use nra_format::source::MemorySource;
+
+    #[test]
+    fn links_are_those_that_agree() {
+        let archive = open(Arc::new(MemorySource::new(lying_archive())), &OpenOptions::default()).unwrap();
+        let monitor = Recorder::default();
+        let order = Order::new(&*archive, None, Scattered::InFront, false, &monitor).unwrap();
+        check_told(&monitor);
+        let links = (0..order.len()).filter_map(|place| {
+            let entry = order.entry(&*archive, place).unwrap();
+            order.link(place).map(|first| (entry.path.to_string(), first.to_string()))
+        });
+        let links: Vec<_> = links.collect();
+        assert!(links == [("b".into(), "a".into())] || links == [("a".into(), "b".into())], "{links:?}");
+    }
+
+    #[test]
+    fn what_an_entry_has_of_its_own_is_no_wrong_request() {
+        let path = EntryPath::try_from("a").unwrap();
+        let error = within(Error::Usage { detail: "it does not fit".into() }, &path);
+        assert!(matches!(&error, Error::Corrupt { detail, .. } if detail == "it does not fit (entry a)"), "{error}");
+    }
+}

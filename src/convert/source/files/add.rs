@@ -1,0 +1,264 @@
+//! Files and directories into an archive that is there, as its next commit.
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::describe::LastMetadata;
+use super::{Describer, Job, WalkSource, look, named, reject_input};
+use crate::options::Options;
+use crate::pipeline::Visit;
+use crate::sink::CommitSink;
+use crate::source::files::Input;
+use crate::source::walk::{Facts, Walk};
+use crate::stats::Stats;
+use nra_format::entry::{Entry, Kind, Metadata, Namespace, Timestamp};
+use nra_format::error::{Error, Result};
+use nra_format::nra::writer::{Present, StoreEnd, Writer, WriterOptions};
+use nra_format::path::EntryPath;
+use nra_format::progress::Monitor;
+use nra_format::source::FileStore;
+
+/// Adds files to the archive at `archive`. An entry replaces the one of the same path, and keeps its tags and its media type unless it has others.
+///
+/// Until the end the archive is unchanged, and readers are not disturbed. Mode, owner and attributes of the directory that was packed first stay.
+pub(crate) fn add(
+    source: &WalkSource,
+    archive: &Path,
+    sink: &CommitSink,
+    options: &Options,
+    monitor: &dyn Monitor,
+) -> Result<Stats> {
+    let resolved = source.resolve(monitor)?;
+    let mut walk = Walk::new(source.walk_options(options), resolved.starts)?;
+    let name = archive.as_os_str().as_bytes();
+    let (writer_options, read_bytes) = options.writer(&sink.writer);
+    let (own, mut writer) = open(&source.inputs, archive, writer_options)?;
+    let describer = Describer::new(source, options)?;
+    let known = Known::new(writer.present()?, sink.update, sink.overwrite);
+    let job = Job { describer, source, options, own: vec![own], known: Some(known), read_bytes, monitor };
+    let (_, stats) = job.run(&mut walk, writer).map_err(|error| named(error, name))?;
+    if stats.written.added + stats.written.replaced + stats.unchanged + stats.conflicts == 0 && stats.skipped > 0 {
+        let path = source.inputs[0].location().into_os_string().into_encoded_bytes();
+        return Err(Error::io("add", path, std::io::Error::other("nothing could be read")));
+    }
+    Ok(stats)
+}
+
+/// Reports what [`add`] would store, in the order of paths. Only directories are read.
+pub(crate) fn survey_add(
+    source: &WalkSource,
+    archive: &Path,
+    sink: &CommitSink,
+    options: &Options,
+    monitor: &dyn Monitor,
+    visit: Option<Visit<'_>>,
+) -> Result<Stats> {
+    let (own, mut writer) = open(&source.inputs, archive, options.writer(&sink.writer).0)?;
+    let known = Known::new(writer.present()?, sink.update, sink.overwrite);
+    look(source, Some(own), options, Some(&known), monitor, visit)
+}
+
+/// Adds files to the commit that `writer` is making, among its other changes. The archive itself, at `archive`, is skipped.
+pub(crate) fn add_to<W: Write + Send>(
+    source: &WalkSource,
+    archive: &Path,
+    writer: &mut Writer<W>,
+    options: &Options,
+    monitor: &dyn Monitor,
+) -> Result<Stats> {
+    let own = vec![identity(archive)?];
+    let resolved = source.resolve(monitor)?;
+    let mut walk = Walk::new(source.walk_options(options), resolved.starts)?;
+    let describer = Describer::new(source, options)?;
+    let read_bytes = options.writer(&WriterOptions::default()).1;
+    let known = Known::new(writer.present()?, false, false);
+    let job = Job { describer, source, options, own, known: Some(known), read_bytes, monitor };
+    job.fill(&mut walk, writer)
+}
+
+/// Begins a commit of the archive, which must not be one of the inputs. Returns its device and inode, too.
+fn open(inputs: &[Input], archive: &Path, options: WriterOptions) -> Result<((u64, u64), Writer<StoreEnd>)> {
+    let own = identity(archive)?;
+    reject_input(inputs, own, "add", "it is the archive itself")?;
+    let store = Arc::new(FileStore::open(archive)?);
+    let writer = Writer::append(store, options).map_err(|error| named(error, archive.as_os_str().as_bytes()))?;
+    Ok((own, writer))
+}
+
+/// Returns device and inode of the archive.
+pub(super) fn identity(archive: &Path) -> Result<(u64, u64)> {
+    let metadata = fs::metadata(archive).map_err(|error| Error::io("open", archive.as_os_str().as_bytes(), error))?;
+    Ok((metadata.dev(), metadata.ino()))
+}
+
+/// The state that is added to.
+pub(super) struct Known {
+    present: Present,
+    /// Compare with what the archive has.
+    update: bool,
+    /// Replace directories by others, and others by directories.
+    overwrite: bool,
+    conflicts: AtomicU64,
+}
+
+/// How an entry compares with that of the archive.
+pub(super) enum Standing {
+    /// It is new, or its content has to be read.
+    New,
+    /// Its content is that of the archive, its metadata is not.
+    Touched,
+    /// Nothing has changed.
+    Same,
+}
+
+impl Known {
+    fn new(present: Present, update: bool, overwrite: bool) -> Self {
+        Self { present, update, overwrite, conflicts: AtomicU64::new(0) }
+    }
+
+    /// Returns how many names were skipped because of a conflicting entry.
+    pub(super) fn conflicts(&self) -> u64 {
+        self.conflicts.load(Ordering::Relaxed)
+    }
+
+    /// Returns what the archive has at `path`. An entry that does not read is as good as new.
+    pub(super) fn find(&self, path: &EntryPath) -> Option<Entry> {
+        self.present.find(path).ok().flatten()
+    }
+
+    /// Says whether the archive is updated and `old` is of this kind, time and, if it is a file, size.
+    pub(super) fn has(&self, old: Option<&Entry>, kind: Kind, facts: &Facts, time: Option<Timestamp>) -> bool {
+        let same = |old: &Entry| old.kind == kind && is_time(time, old) && (kind != Kind::File || old.size == facts.size);
+        self.update && old.is_some_and(same)
+    }
+
+    /// Says whether the entry of a file with these facts would be [`Standing::Same`] as `old`, taking it that a symlink of the same time has the same
+    /// target and that attributes have not changed.
+    pub(super) fn stays(&self, old: &Entry, kind: Kind, facts: &Facts, describer: &Describer) -> bool {
+        let attributes = old.metadata.attributes.to_vec();
+        let mut entry = describer.entry(old.path.clone(), kind, facts, attributes, &mut LastMetadata::default());
+        entry.target.clone_from(&old.target);
+        let size = if kind == Kind::File { facts.size } else { 0 };
+        let is_apart = kind == Kind::File && facts.links == 1 && old.link_group != 0;
+        !is_apart && matches!(self.standing(&entry, Some(old), size), Standing::Same)
+    }
+
+    /// Compares an entry of a file of `size` bytes, or of something that is no file.
+    pub(super) fn standing(&self, entry: &Entry, old: Option<&Entry>, size: u64) -> Standing {
+        let Some(old) = old.filter(|_| self.update) else { return Standing::New };
+        let what = |entry: &Entry| (entry.kind, entry.device, entry.implied);
+        if what(old) != what(entry) || old.target != entry.target || old.size != size || !is_time(entry.modified, old) {
+            return Standing::New;
+        }
+        if is_same_metadata(&old.metadata, &entry.metadata) { Standing::Same } else { Standing::Touched }
+    }
+
+    /// Says what is in the way of anything that is put into a directory.
+    pub(super) fn blocks(&self, directory: &EntryPath) -> Option<String> {
+        if self.overwrite {
+            return None;
+        }
+        for at in std::iter::successors(Some(directory.clone()), EntryPath::parent) {
+            match self.find(&at).map(|old| old.kind) {
+                Some(Kind::Directory) => return None,
+                Some(_) => return Some(format!("left out: in the archive {at} is no directory")),
+                None => {}
+            }
+        }
+        None
+    }
+
+    /// Says why an entry of this kind can't take the place of `old`.
+    pub(super) fn bars(&self, old: Option<&Entry>, kind: Kind) -> Option<String> {
+        let is_directory = old.filter(|_| !self.overwrite)?.kind == Kind::Directory;
+        if is_directory == (kind == Kind::Directory) {
+            return None;
+        }
+        Some(format!("left out: in the archive it is {} directory", if is_directory { "a" } else { "no" }))
+    }
+
+    /// Counts a name that is skipped because of a conflicting entry.
+    pub(super) fn skip(&self) {
+        self.conflicts.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Gives an entry the tags and the media type of the one whose place it takes, unless it has others.
+pub(super) fn describe(entry: &mut Entry, old: Option<&Entry>) {
+    let Some(old) = old.filter(|old| old.kind == entry.kind) else { return };
+    let mut attributes = entry.metadata.attributes.to_vec();
+    for given in old.metadata.attributes.iter().filter(|attribute| attribute.is_user_defined()) {
+        if !attributes.iter().any(|own| own.has_same_name(given)) {
+            given.clone().insert_into(&mut attributes);
+        }
+    }
+    if attributes.len() > entry.metadata.attributes.len() {
+        entry.metadata = Arc::new(Metadata { attributes: attributes.into(), ..Metadata::clone(&entry.metadata) });
+    }
+}
+
+fn is_time(time: Option<Timestamp>, old: &Entry) -> bool {
+    time.is_some() && time == old.modified
+}
+
+/// Compares what comes from the file system: tags that were given later don't count.
+fn is_same_metadata(old: &Metadata, new: &Metadata) -> bool {
+    let own = |metadata: &Metadata| -> Vec<_> {
+        metadata.attributes.iter().filter(|attribute| attribute.namespace == Namespace::Xattr).cloned().collect()
+    };
+    (old.mode, &old.owner) == (new.mode, &new.owner) && own(old) == own(new)
+}
+
+/// Puts the metadata of a file in the place of what the archive has, and keeps tags.
+pub(super) fn touch(old: &mut Entry, new: &Entry) {
+    let given = old.metadata.attributes.iter().filter(|attribute| attribute.namespace != Namespace::Xattr);
+    let own = new.metadata.attributes.iter().filter(|attribute| attribute.namespace == Namespace::Xattr);
+    let attributes = own.chain(given).cloned().collect();
+    old.metadata = Arc::new(Metadata { mode: new.metadata.mode, owner: new.metadata.owner.clone(), attributes });
+}
+
+/// A file whose names the archive has, and where.
+pub(super) type KeptName = ((u64, u64), EntryPath);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nra_format::nra::writer::NewContent;
+    use nra_format::progress::Recorder;
+
+    /// What is planned in the browser is one commit: what was removed in it is in nobody's way, what was moved is.
+    #[test]
+    fn what_is_in_the_way_depends_on_the_changes_before() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let path = |text: &str| EntryPath::try_from(text).unwrap();
+        let mut writer = Writer::create(Vec::new(), WriterOptions::balanced()).unwrap();
+        writer.add(Entry::new(path("box/old"), Kind::File), NewContent::None).unwrap();
+        std::fs::write(at("a.nra"), writer.finish(&Recorder::default()).unwrap().0).unwrap();
+        std::fs::write(at("box"), "a file").unwrap();
+        let add = |before: &dyn Fn(&mut Writer<StoreEnd>)| {
+            let store = Arc::new(FileStore::open(&at("a.nra")).unwrap());
+            let mut writer = Writer::append(store, WriterOptions::balanced()).unwrap();
+            before(&mut writer);
+            let source = WalkSource::new([Input::new(at("box"))]);
+            let options = Options::default().resolved();
+            let skipped = add_to(&source, &at("a.nra"), &mut writer, &options, &Recorder::default()).unwrap().skipped;
+            let kind = |writer: &mut Writer<StoreEnd>, text| {
+                writer.present().unwrap().find(&path(text)).unwrap().map(|entry| entry.kind)
+            };
+            (skipped, kind(&mut writer, "box"), kind(&mut writer, "box/old"))
+        };
+        assert_eq!(add(&|_| ()), (1, Some(Kind::Directory), Some(Kind::File)));
+        assert_eq!(add(&|writer| writer.remove(&path("box")).unwrap()), (0, Some(Kind::File), None));
+        let moved = |writer: &mut Writer<StoreEnd>| {
+            writer.rename(&path("box"), &path("other")).unwrap();
+            writer.rename(&path("other"), &path("box")).unwrap();
+        };
+        assert_eq!(add(&moved), (1, Some(Kind::Directory), Some(Kind::File)));
+    }
+}

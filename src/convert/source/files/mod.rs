@@ -1,0 +1,397 @@
+//! Directory to archive.
+//!
+//! A walk gives names in windows; each window is put into the order of storage; threads read its files in batches that come back
+//! in that order; this thread hands them to the [`Writer`]. The same tree and options give the same order, and so with
+//! [`Options::reproducible`] the same bytes, whatever the threads do. Content in memory is bounded by the budget; names in
+//! memory by the window.
+
+mod add;
+mod content;
+mod describe;
+mod input;
+mod order;
+mod plan;
+mod read;
+mod refusal;
+mod sizes;
+mod store;
+
+use std::fs::Metadata;
+use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+
+use rustix::fs::{AtFlags, statat};
+
+use self::add::Known;
+pub(crate) use self::add::{add, add_to, survey_add};
+use self::describe::{Describer, LastMetadata};
+pub use self::describe::{GivenOwner, OwnerPolicy};
+use self::input::Resolved;
+pub use self::input::{Input, default_output};
+use self::plan::Plan;
+use self::read::Context;
+use self::sizes::expect_bytes;
+use self::store::Store;
+use crate::options::Options;
+use crate::pipeline::Visit;
+use crate::sink::output::Output;
+use crate::sink::{Destination, NraSink, named};
+use crate::source::walk::{AttributeReader, Facts, Filter, NameKind, Walk, WalkOptions, Window, join};
+use crate::stats::Stats;
+use nra_format::entry::{Attribute, Kind, Timestamp};
+use nra_format::error::{Error, Result};
+use nra_format::nra::writer::Writer;
+use nra_format::path::EntryPath;
+use nra_format::progress::{Counter, Monitor, Warning};
+use nra_format::top::Top;
+
+/// Names that are put into order together: more would hardly compress better.
+const WINDOW_NAMES: usize = 1_000_000;
+
+/// The files and directories that are packed, and how they are stored.
+///
+/// One directory as the only input gives its content, with paths relative to it. Anything else is stored under its own name.
+#[derive(Debug, Clone)]
+pub struct WalkSource {
+    /// Files and directories.
+    pub inputs: Vec<Input>,
+    /// Which of the files below them are skipped.
+    pub filter: Filter,
+    /// Everything is stored below this path.
+    pub prefix: Vec<u8>,
+    /// Store the targets of symlinks instead of the symlinks.
+    pub follow_symlinks: bool,
+    /// Do not enter other file systems.
+    pub one_file_system: bool,
+    /// Attributes of each entry, of other namespaces than that of extended attributes.
+    pub tags: Vec<Attribute>,
+    /// Media types of the files that a pattern matches (see [`Selection`](crate::select::Selection)); the last match counts.
+    pub media_types: Vec<(Vec<u8>, Vec<u8>)>,
+    /// Names that are put into order together; each takes about 64 bytes of memory.
+    pub window_names: usize,
+}
+
+impl Default for WalkSource {
+    fn default() -> Self {
+        Self {
+            inputs: Vec::new(),
+            filter: Filter::default(),
+            prefix: Vec::new(),
+            follow_symlinks: false,
+            one_file_system: false,
+            tags: Vec::new(),
+            media_types: Vec::new(),
+            window_names: WINDOW_NAMES,
+        }
+    }
+}
+
+impl WalkSource {
+    /// Returns these inputs, stored as they are.
+    pub fn new(inputs: impl Into<Vec<Input>>) -> Self {
+        Self { inputs: inputs.into(), ..Self::default() }
+    }
+
+    /// Finds the inputs.
+    fn resolve(&self, monitor: &dyn Monitor) -> Result<Resolved> {
+        input::resolve(&self.inputs, &self.prefix, self.follow_symlinks, monitor)
+    }
+
+    fn walk_options(&self, options: &Options) -> WalkOptions {
+        WalkOptions {
+            filter: self.filter.clone(),
+            follow: self.follow_symlinks,
+            one_file_system: self.one_file_system,
+            xattrs: options.metadata.xattrs,
+            threads: options.threads,
+        }
+    }
+}
+
+/// Packs files into a new .nra archive. Names that can't be read are skipped with a warning.
+pub(crate) fn pack(
+    source: &WalkSource,
+    destination: Destination,
+    sink: &NraSink,
+    options: &Options,
+    monitor: &dyn Monitor,
+) -> Result<Stats> {
+    reject_output(&source.inputs, &destination)?;
+    let resolved = source.resolve(monitor)?;
+    let mut walk = Walk::new(source.walk_options(options), resolved.starts)?;
+    let describer = Describer::new(source, options)?;
+    let output = Output::create(destination)?;
+    let name = output.name().clone();
+    let own = output.identities();
+    let (mut writer_options, read_bytes) = options.writer(&sink.writer);
+    if let Some(top) = &resolved.top {
+        writer_options.attributes.extend(top_attributes(top, &source.inputs[0], &describer, options, monitor)?);
+        writer_options.attributes.sort_unstable();
+    }
+    let job = Job { describer, source, options, own, known: None, read_bytes, monitor };
+    let writer = Writer::create(output, writer_options).map_err(|error| named(error, &name))?;
+    let (output, stats) = job.run(&mut walk, writer).map_err(|error| named(error, &name))?;
+    monitor.check()?;
+    if stats.written.entries == 0 && stats.skipped > 0 && resolved.top.is_none() {
+        let path = source.inputs[0].location().into_os_string().into_encoded_bytes();
+        return Err(Error::io("pack", path, std::io::Error::other("nothing could be read")));
+    }
+    output.publish(options.sync)?;
+    Ok(stats)
+}
+
+/// Why an input is rejected.
+const IS_OUTPUT: &str = "it is where the archive is to go";
+
+/// Rejects an input that the archive would replace. An archive below an input directory, from an earlier run, is only skipped.
+fn reject_output(inputs: &[Input], destination: &Destination) -> Result<()> {
+    let Destination::File { path, .. } = destination else { return Ok(()) };
+    let Ok(target) = std::fs::metadata(path).map(|target| (target.dev(), target.ino())) else { return Ok(()) };
+    reject_input(inputs, target, "pack", IS_OUTPUT)
+}
+
+/// Rejects an input that is the file of this device and inode.
+fn reject_input(inputs: &[Input], file: (u64, u64), action: &'static str, why: &'static str) -> Result<()> {
+    for input in inputs {
+        let location = input.location();
+        if location.symlink_metadata().is_ok_and(|own| own.is_file() && (own.dev(), own.ino()) == file) {
+            return Err(Error::io(action, location.into_os_string().into_encoded_bytes(), std::io::Error::other(why)));
+        }
+    }
+    Ok(())
+}
+
+/// Reports what [`pack`] would store, in the order of paths. Only directories are read; warnings are those of packing.
+pub(crate) fn survey(
+    source: &WalkSource,
+    destination: &Destination,
+    options: &Options,
+    monitor: &dyn Monitor,
+    visit: Option<Visit<'_>>,
+) -> Result<Stats> {
+    let own = match destination {
+        Destination::File { path, .. } => add::identity(path).ok(),
+        Destination::Stream(_) | Destination::Null => None,
+    };
+    if let Some(own) = own {
+        reject_input(&source.inputs, own, "pack", IS_OUTPUT)?;
+    }
+    look(source, own, options, None, monitor, visit)
+}
+
+/// As [`survey`], but for what `known` has, or has something else in the way of.
+fn look(
+    source: &WalkSource,
+    own: Option<(u64, u64)>,
+    options: &Options,
+    known: Option<&Known>,
+    monitor: &dyn Monitor,
+    visit: Option<Visit<'_>>,
+) -> Result<Stats> {
+    let resolved = source.resolve(monitor)?;
+    let describer = Describer::new(source, options)?;
+    let mut walk = Walk::new(source.walk_options(options), resolved.starts)?;
+    let mut found: Vec<(EntryPath, Kind)> = Vec::new();
+    while !walk.is_done() {
+        let mut window = walk.next_window(source.window_names, monitor)?;
+        let (tree, handles) = (walk.tree(), walk.handles());
+        // Tells what an earlier input has the path of.
+        let plan = Plan::new(tree, &mut window, monitor);
+        let mut bytes = Vec::new();
+        let mut note = |bytes: &[u8], kind: Kind, facts: &dyn Fn() -> Option<Facts>| {
+            let Ok(path) = EntryPath::new(bytes) else { return };
+            if let Some(known) = known {
+                let old = known.find(&path);
+                if let Some(message) = known.bars(old.as_ref(), kind).or_else(|| known.blocks(&path.parent()?)) {
+                    return monitor.warn(Warning::degraded(bytes, message));
+                }
+                if old.is_some_and(|old| facts().is_some_and(|facts| known.stays(&old, kind, &facts, &describer))) {
+                    return;
+                }
+            }
+            found.push((path, kind));
+        };
+        for (id, facts, _) in &window.directories {
+            tree.stored_path(*id, &mut bytes);
+            note(&bytes, Kind::Directory, &|| Some(*facts));
+        }
+        for name in plan.names(&window) {
+            let path = || tree.shown_path(name.directory, window.name(name));
+            if own.is_some_and(|own| own.1 == name.inode && refusal::is_file(handles, tree, name, window.name(name), own)) {
+                monitor.warn(Warning::remark(path(), refusal::OWN));
+                continue;
+            }
+            if let Some(message) = refusal::refusal(handles, tree, name, window.name(name)) {
+                monitor.warn(Warning::degraded(path(), message));
+                continue;
+            }
+            if source.follow_symlinks
+                && name.kind == NameKind::Symlink
+                && let Ok(directory) = handles.get(tree, name.directory)
+                && let Some(message) = refusal::leads_nowhere(&directory, window.name(name))
+            {
+                monitor.warn(Warning::remark(path(), message));
+            }
+            tree.stored_path(name.directory, &mut bytes);
+            join(&mut bytes, window.name(name));
+            let kind = match name.kind {
+                NameKind::File => Kind::File,
+                NameKind::Symlink => Kind::Symlink,
+                NameKind::Directory => Kind::Directory,
+                NameKind::Fifo => Kind::Fifo,
+                NameKind::CharacterDevice => Kind::CharacterDevice,
+                NameKind::BlockDevice => Kind::BlockDevice,
+                NameKind::Other => continue,
+            };
+            note(&bytes, kind, &|| {
+                let directory = handles.get(tree, name.directory).ok()?;
+                Some(Facts::new(&statat(&directory, window.name(name), AtFlags::SYMLINK_NOFOLLOW).ok()?))
+            });
+        }
+    }
+    found.sort_by(|a, b| a.0.cmp(&b.0));
+    found.dedup_by(|later, earlier| {
+        let same = later.0 == earlier.0;
+        if same && later.1 != earlier.1 && (later.1 == Kind::Directory || earlier.1 == Kind::Directory) {
+            earlier.1 = Kind::Directory;
+            let message = "left out: another input has a directory of this path";
+            monitor.warn(Warning::degraded(later.0.as_bytes(), message));
+        }
+        same
+    });
+    let mut stats = Stats::default();
+    stats.written.entries = found.len() as u64;
+    stats.written.files = found.iter().filter(|(_, kind)| *kind == Kind::File).count() as u64;
+    if let Some(visit) = visit {
+        found.iter().try_for_each(|(path, kind)| visit(path, *kind))?;
+    }
+    Ok(stats)
+}
+
+/// What packing the windows of a walk needs.
+struct Job<'a> {
+    describer: Describer,
+    source: &'a WalkSource,
+    options: &'a Options,
+    /// Files that are the archive itself.
+    own: Vec<(u64, u64)>,
+    /// The archive that is added to.
+    known: Option<Known>,
+    /// Memory for reading ahead.
+    read_bytes: u64,
+    monitor: &'a dyn Monitor,
+}
+
+impl Job<'_> {
+    /// Stores everything that `walk` finds and finishes the archive.
+    fn run<W: Write + Send>(&self, walk: &mut Walk, mut writer: Writer<W>) -> Result<(W, Stats)> {
+        let stats = self.fill(walk, &mut writer)?;
+        let (out, written) = writer.finish(self.monitor)?;
+        Ok((out, Stats { written, skipped: stats.skipped + written.left_out, ..stats }))
+    }
+
+    /// Stores everything that `walk` finds.
+    fn fill<W: Write + Send>(&self, walk: &mut Walk, writer: &mut Writer<W>) -> Result<Stats> {
+        let mut store = Store::new(writer);
+        let mut first = true;
+        let mut before = 0;
+        while !walk.is_done() {
+            let mut window = walk.next_window(self.source.window_names, self.monitor)?;
+            // Names of one inode can lie in different windows only if there are several.
+            let defer = !(first && walk.is_done());
+            first = false;
+            before += self.store(&mut store, walk, &mut window, before, defer)?;
+        }
+        let mut window = store.take_deferred();
+        if !window.names.is_empty() {
+            self.store(&mut store, walk, &mut window, before, false)?;
+        }
+        store.skip(walk.left_out());
+        Ok(Stats { conflicts: self.known.as_ref().map_or(0, Known::conflicts), ..store.stats() })
+    }
+
+    /// Stores a window: directories, then names in the order of storage. Returns the number of names; there were `before` in
+    /// earlier windows.
+    fn store<W: Write + Send>(
+        &self,
+        store: &mut Store<'_, W>,
+        walk: &Walk,
+        window: &mut Window,
+        before: u64,
+        defer: bool,
+    ) -> Result<u64> {
+        let Self { monitor, source, options, .. } = *self;
+        let tree = walk.tree();
+        let plan = Plan::new(tree, window, monitor);
+        let count = window.directories.len() + plan.len();
+        monitor.expect(Counter::Entries, u64::try_from(count).unwrap_or(u64::MAX));
+        let mut last = LastMetadata::default();
+        let mut path = Vec::new();
+        for (id, facts, attributes) in std::mem::take(&mut window.directories) {
+            tree.stored_path(id, &mut path);
+            if !path.is_empty()
+                && let Ok(path) = EntryPath::new(path.as_slice())
+            {
+                let entry = self.describer.entry(path, Kind::Directory, &facts, attributes, &mut last);
+                store.add_directory(entry, self.known.as_ref(), monitor)?;
+            }
+        }
+        let context = Context {
+            tree,
+            handles: walk.handles(),
+            window,
+            plan: &plan,
+            describer: &self.describer,
+            monitor,
+            follow: source.follow_symlinks,
+            xattrs: options.metadata.xattrs,
+            // Which zero bytes are holes is up to the file system.
+            holes: !options.reproducible,
+            own: &self.own,
+            known: self.known.as_ref(),
+            links_before: before,
+            defer,
+        };
+        let (at_work, over) = crossbeam_channel::bounded(0);
+        std::thread::scope(|scope| {
+            if !defer {
+                // Without the thread there is no total.
+                let _ = std::thread::Builder::new().spawn_scoped(scope, move || expect_bytes(context, &over));
+            }
+            let stored = store.store(context, options.threads, self.read_bytes);
+            drop(at_work);
+            stored
+        })?;
+        Ok(u64::try_from(plan.len()).unwrap_or(u64::MAX))
+    }
+}
+
+/// What is recorded of the directory whose content is packed (nra.md, section 12).
+fn top_attributes(
+    top: &Metadata,
+    input: &Input,
+    describer: &Describer,
+    options: &Options,
+    monitor: &dyn Monitor,
+) -> Result<Vec<Attribute>> {
+    let location = input.location();
+    let path = if location.as_os_str().is_empty() { Path::new(".") } else { &location };
+    let shown = path.as_os_str().as_bytes();
+    // Nothing at all could be packed of a directory that can't be read.
+    let handle = std::fs::File::open(path).map_err(|error| Error::io("read", shown, error))?;
+    let mut xattrs = Vec::new();
+    if options.metadata.xattrs {
+        let (found, lost) = AttributeReader::default().read(&handle);
+        xattrs = found;
+        describer.narrow(&mut xattrs);
+        if let Some(lost) = lost {
+            monitor.warn(Warning::degraded(shown, lost.to_string()));
+        }
+    }
+    let own = Timestamp { seconds: top.mtime(), nanoseconds: u32::try_from(top.mtime_nsec()).unwrap_or(0) };
+    let modified = options.metadata.times.then(|| options.metadata.latest.map_or(own, |latest| own.min(latest)));
+    let mode = u16::try_from(top.permissions().mode() & 0o7777).ok();
+    Ok(Top { mode, owner: describer.owner(top.uid(), top.gid()), modified, xattrs }.into_attributes())
+}

@@ -1,0 +1,145 @@
+//! What is to be done with the names of a window, decided before anything is opened.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use super::order::{Ranks, order};
+use crate::source::walk::{DirId, Name, NameKind, Tree, Window};
+use nra_format::progress::{Monitor, Warning};
+
+/// The names of a window in the order of storage, without repeated paths, and which of them seem to be one inode.
+pub(super) struct Plan {
+    /// Numbers of the names.
+    order: Vec<u32>,
+    /// For a place whose inode stands at an earlier place too: that place.
+    first: HashMap<u32, u32>,
+    /// For the first place of an inode with several names: how many.
+    count: HashMap<u32, u64>,
+}
+
+impl Plan {
+    /// Plans `window` and sorts its directories by path. Inputs may overlap: of several names with one path the first is kept,
+    /// which goes without saying if they are the same file.
+    pub(super) fn new(tree: &Tree, window: &mut Window, monitor: &dyn Monitor) -> Self {
+        let ranks = Ranks::by_path(tree);
+        window.directories.sort_by_key(|(id, ..)| ranks.of(*id));
+        window.directories.dedup_by_key(|(id, ..)| ranks.of(*id));
+        let mut order = order(tree, window, &ranks);
+        if tree.has_several_roots() {
+            drop_repeated(tree, window, &ranks, &mut order, monitor);
+        }
+        let (first, count) = inodes(tree, window, &order);
+        Self { order, first, count }
+    }
+
+    /// Number of places.
+    pub(super) fn len(&self) -> usize {
+        self.order.len()
+    }
+
+    /// Returns the number of the name at a place.
+    pub(super) fn name_at(&self, place: u32) -> usize {
+        self.order[place as usize] as usize
+    }
+
+    /// Returns the names in the order of storage.
+    pub(super) fn names<'a>(&'a self, window: &'a Window) -> impl Iterator<Item = &'a Name> {
+        self.order.iter().map(|&number| &window.names[number as usize])
+    }
+
+    /// Says whether the file at this place seems to stand at an earlier one too.
+    pub(super) fn is_repeated(&self, place: u32) -> bool {
+        self.first.contains_key(&place)
+    }
+
+    /// Returns the first place of the file that this seems to be a further name of.
+    pub(super) fn first_of(&self, place: u32) -> Option<u32> {
+        self.first.get(&place).copied()
+    }
+
+    /// Returns how many names the file at this place seems to have in this window.
+    pub(super) fn names_of_inode(&self, place: u32) -> u64 {
+        let first = self.first.get(&place).unwrap_or(&place);
+        self.count.get(first).copied().unwrap_or(1)
+    }
+}
+
+/// Keeps the first of names with the same path.
+fn drop_repeated(tree: &Tree, window: &Window, ranks: &Ranks, order: &mut Vec<u32>, monitor: &dyn Monitor) {
+    order.dedup_by(|later, earlier| {
+        let (a, b) = (&window.names[*earlier as usize], &window.names[*later as usize]);
+        let same = ranks.of(a.directory) == ranks.of(b.directory) && window.name(a) == window.name(b);
+        if same && (a.inode != b.inode || device(tree, a.directory) != device(tree, b.directory)) {
+            monitor.warn(Warning::degraded(
+                tree.shown_path(b.directory, window.name(b)),
+                "left out: an earlier input has the same path in the archive",
+            ));
+        }
+        same
+    });
+}
+
+/// Returns the device of what is in a directory, asking the system for one that only holds names of inputs and was not opened.
+fn device(tree: &Tree, directory: DirId) -> Option<u64> {
+    let ask = || {
+        let path = &tree.root(directory).path;
+        let path = if path.is_empty() { Path::new(".") } else { Path::new(OsStr::from_bytes(path)) };
+        path.metadata().ok().map(|status| status.dev())
+    };
+    tree.identity(directory).map(|(device, _)| device).or_else(ask)
+}
+
+/// Finds files that stand at several places, by the inode numbers that directories give. They are hints: whoever uses them asks
+/// for the status of the file.
+fn inodes(tree: &Tree, window: &Window, order: &[u32]) -> (HashMap<u32, u32>, HashMap<u32, u64>) {
+    let mut places: Vec<(u64, u32)> = order
+        .iter()
+        .zip(0..)
+        .map(|(&number, place)| (&window.names[number as usize], place))
+        .filter(|(name, _)| name.kind == NameKind::File)
+        .map(|(name, place)| (name.inode, place))
+        .collect();
+    places.sort_unstable();
+    let mut first = HashMap::new();
+    let mut count = HashMap::new();
+    for run in places.chunk_by(|a, b| a.0 == b.0).filter(|run| run.len() > 1) {
+        let mut devices: HashMap<Option<u64>, u32> = HashMap::new();
+        for &(_, place) in run {
+            let directory = window.names[order[place as usize] as usize].directory;
+            let device = tree.identity(directory).map(|(device, _)| device);
+            let leader = *devices.entry(device).or_insert(place);
+            if leader != place {
+                first.insert(place, leader);
+                *count.entry(leader).or_insert(1) += 1;
+            }
+        }
+    }
+    (first, count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::walk::Root;
+    use nra_format::progress::Recorder;
+
+    #[test]
+    fn inode_numbers_of_other_devices_say_nothing() {
+        for (second, told) in [((1, 9), 0), ((2, 9), 1)] {
+            let mut tree = Tree::default();
+            let mut window = Window::default();
+            for identity in [(1, 8), second] {
+                let root = Root { path: [].into(), stored: [].into(), shown: [].into(), hidden_len: 0 };
+                let root = tree.add_root(root);
+                tree.set_identity(root, identity);
+                window.push(root, NameKind::File, 3, b"f");
+            }
+            let monitor = Recorder::default();
+            assert_eq!(Plan::new(&tree, &mut window, &monitor).len(), 1);
+            assert_eq!(monitor.take_warnings().len(), told, "{second:?}");
+        }
+    }
+}

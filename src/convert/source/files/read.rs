@@ -1,0 +1,429 @@
+//! Reads files for packing, in few system calls: open, status, one read and close for a small one.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, openat, readlinkat, statat};
+use rustix::io::{Errno, retry_on_intr};
+
+use super::add::{Known, Standing, describe};
+use super::content::{Opened, Stream, first_hole, read_front};
+use super::describe::{Describer, LastMetadata};
+use super::plan::Plan;
+use super::refusal::{CHANGED_TYPE, Failed, OWN, SOCKET, leads_nowhere};
+use super::store::Special;
+use crate::pipeline::{Item, Outlet, PlaceReader, Readers, Run, Stopped, measure};
+use crate::source::walk::{AttributeReader, DirId, Facts, Handles, Name, NameKind, Tree, Window, join};
+use nra_format::chunker::WHOLE_MAX;
+use nra_format::entry::{Attribute, Entry, Kind};
+use nra_format::path::EntryPath;
+use nra_format::progress::{Monitor, Severity, Warning};
+
+/// Files with fewer bytes are not asked for holes: a hole is at least one page.
+const HOLE_MIN: u64 = 4_096;
+/// Files up to this length whose status rests are not asked again after reading, bytes: that is one call of six, and a page is copied at once.
+const RESTING_MAX: usize = 4_096;
+/// A status rests that has not changed for so long.
+const REST: Duration = Duration::from_secs(2);
+/// What is told of a file that was written to meanwhile.
+const CHANGED: &str = "changed while it was read";
+
+/// What all readers of a window share.
+#[derive(Clone, Copy)]
+pub(super) struct Context<'a> {
+    pub(super) tree: &'a Tree,
+    pub(super) handles: &'a Handles,
+    pub(super) window: &'a Window,
+    pub(super) plan: &'a Plan,
+    pub(super) describer: &'a Describer,
+    pub(super) monitor: &'a dyn Monitor,
+    /// Take what symlinks lead to.
+    pub(super) follow: bool,
+    /// Read extended attributes.
+    pub(super) xattrs: bool,
+    /// Ask the file system for holes.
+    pub(super) holes: bool,
+    /// Device and inode of files that must not be packed: the output.
+    pub(super) own: &'a [(u64, u64)],
+    /// The archive that is added to.
+    pub(super) known: Option<&'a Known>,
+    /// Names in the windows before this one: link groups are numbered by places across all of them.
+    pub(super) links_before: u64,
+    /// Put off files with names outside of this window.
+    pub(super) defer: bool,
+}
+
+/// Reads names on one thread.
+pub(super) struct Reader<'a> {
+    context: Context<'a>,
+    /// Directory of the last name: its handle, and its path in the archive.
+    at: Option<(DirId, Arc<OwnedFd>)>,
+    directory_path: Vec<u8>,
+    /// What the archive has in the way of that directory.
+    blocked: Option<String>,
+    metadata: LastMetadata,
+    attributes: AttributeReader,
+    /// Opening without a change of the access time is allowed.
+    no_atime: bool,
+    path: Vec<u8>,
+}
+
+impl Readers<Special> for Context<'_> {
+    fn reader(&self) -> Box<dyn PlaceReader<Special> + '_> {
+        Box::new(Reader::new(*self))
+    }
+}
+
+impl PlaceReader<Special> for Reader<'_> {
+    fn read_place(&mut self, place: u32, outlet: &mut Outlet<Special>) -> Result<(), Stopped> {
+        self.read(place, true, outlet)
+    }
+}
+
+impl<'a> Reader<'a> {
+    /// Prepares reading.
+    pub(super) fn new(context: Context<'a>) -> Self {
+        Self {
+            context,
+            at: None,
+            directory_path: Vec::new(),
+            blocked: None,
+            metadata: LastMetadata::default(),
+            attributes: AttributeReader::default(),
+            no_atime: true,
+            path: Vec::new(),
+        }
+    }
+
+    /// Reads the name at `place` of the order into `outlet`. `as_link`: it may be answered with [`Special::Link`].
+    pub(super) fn read(&mut self, place: u32, as_link: bool, outlet: &mut Outlet<Special>) -> Result<(), Stopped> {
+        let Context { window, plan, .. } = self.context;
+        let name = &window.names[plan.name_at(place)];
+        match self.read_name(place, name, as_link, outlet) {
+            Ok(()) => Ok(()),
+            Err(Failed::Stopped) => Err(Stopped),
+            Err(Failed::Told(message)) => {
+                self.warn(Severity::Degraded, name, message);
+                outlet.push(place, None, Item::Nothing);
+                Ok(())
+            }
+        }
+    }
+
+    fn warn(&self, severity: Severity, name: &Name, message: String) {
+        let path = self.context.tree.shown_path(name.directory, self.context.window.name(name));
+        self.context.monitor.warn(Warning::new(severity, path, message));
+    }
+
+    /// Returns the handle of a directory and remembers its path in the archive.
+    fn enter(&mut self, directory: DirId) -> Result<Arc<OwnedFd>, Errno> {
+        if let Some((id, handle)) = &self.at
+            && *id == directory
+        {
+            return Ok(handle.clone());
+        }
+        let Context { tree, handles, .. } = self.context;
+        let handle = handles.get(tree, directory)?;
+        tree.stored_path(directory, &mut self.directory_path);
+        let path = EntryPath::new(self.directory_path.as_slice()).ok();
+        self.blocked = path.and_then(|path| self.context.known?.blocks(&path));
+        self.at = Some((directory, handle.clone()));
+        Ok(handle)
+    }
+
+    /// Returns the path of an entry, and what the archive has there; that must not be in its way.
+    fn entry_path(&mut self, name: &[u8], kind: Kind) -> Result<(EntryPath, Option<Entry>), Failed> {
+        self.path.clear();
+        self.path.extend_from_slice(&self.directory_path);
+        join(&mut self.path, name);
+        let path = EntryPath::new(self.path.as_slice()).map_err(|error| Failed::Told(format!("left out: {error}")))?;
+        let Some(known) = self.context.known else { return Ok((path, None)) };
+        let old = known.find(&path);
+        if let Some(message) = known.bars(old.as_ref(), kind).or_else(|| self.blocked.clone()) {
+            known.skip();
+            return Err(Failed::Told(message));
+        }
+        Ok((path, old))
+    }
+
+    /// Returns an entry, and what the archive has in its place.
+    fn describe(
+        &mut self,
+        name: &[u8],
+        kind: Kind,
+        facts: &Facts,
+        attributes: Vec<Attribute>,
+    ) -> Result<(Entry, Option<Entry>), Failed> {
+        let (path, old) = self.entry_path(name, kind)?;
+        let mut entry = self.context.describer.entry(path, kind, facts, attributes, &mut self.metadata);
+        describe(&mut entry, old.as_ref());
+        Ok((entry, old))
+    }
+
+    fn read_name(&mut self, place: u32, name: &Name, as_link: bool, outlet: &mut Outlet<Special>) -> Result<(), Failed> {
+        let directory = self.enter(name.directory)?;
+        let window = self.context.window;
+        let bytes = window.name(name);
+        match name.kind {
+            NameKind::File if as_link && self.context.plan.is_repeated(place) => self.read_link(place, name, &directory, outlet),
+            NameKind::File => self.read_file(place, name, false, &directory, outlet),
+            NameKind::Symlink => self.read_symlink(place, name, bytes, &directory, outlet),
+            NameKind::Fifo | NameKind::CharacterDevice | NameKind::BlockDevice => {
+                self.read_special(place, name, bytes, &directory, outlet)
+            }
+            NameKind::Other => Err(Failed::Told(SOCKET.to_owned())),
+            NameKind::Directory => Err(Failed::Told(CHANGED_TYPE.to_owned())),
+        }
+    }
+
+    /// A further name of a file that is read elsewhere: its status tells whether that is so.
+    fn read_link(&mut self, place: u32, name: &Name, directory: &OwnedFd, outlet: &mut Outlet<Special>) -> Result<(), Failed> {
+        let bytes = self.context.window.name(name);
+        let facts = Facts::new(&statat(directory, bytes, self.at_flags())?);
+        if let Some(known) = self.context.known {
+            let (_, old) = self.entry_path(bytes, Kind::File)?;
+            if known.has(old.as_ref(), Kind::File, &facts, self.context.describer.time(&facts)) {
+                return self.read_file(place, name, true, directory, outlet);
+            }
+        }
+        let item =
+            if self.is_put_off(place, &facts) { Item::Other(Special::Defer) } else { Item::Other(Special::Link(facts.identity)) };
+        outlet.push(place, Some(facts.identity), item);
+        Ok(())
+    }
+
+    fn at_flags(&self) -> AtFlags {
+        if self.context.follow { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW }
+    }
+
+    fn is_put_off(&self, place: u32, facts: &Facts) -> bool {
+        self.context.defer && facts.links > self.context.plan.names_of_inode(place)
+    }
+
+    fn read_symlink(
+        &mut self,
+        place: u32,
+        name: &Name,
+        bytes: &[u8],
+        directory: &OwnedFd,
+        outlet: &mut Outlet<Special>,
+    ) -> Result<(), Failed> {
+        let facts = Facts::new(&statat(directory, bytes, AtFlags::SYMLINK_NOFOLLOW)?);
+        if facts.file_type != FileType::Symlink {
+            return Err(Failed::Told(CHANGED_TYPE.to_owned()));
+        }
+        if self.context.follow
+            && let Some(message) = leads_nowhere(directory, bytes)
+        {
+            self.warn(Severity::Remark, name, message);
+        }
+        let target = retry_on_intr(|| readlinkat(directory, bytes, Vec::new()))?;
+        let attributes = self.attributes_by_name(name, bytes, directory);
+        let (mut entry, old) = self.describe(bytes, Kind::Symlink, &facts, attributes)?;
+        entry.target = target.into_bytes().into();
+        let item = self.compared(&entry, old.as_ref(), 0, None);
+        outlet.push(place, None, item.unwrap_or(Item::Plain(entry)));
+        Ok(())
+    }
+
+    fn read_special(
+        &mut self,
+        place: u32,
+        name: &Name,
+        bytes: &[u8],
+        directory: &OwnedFd,
+        outlet: &mut Outlet<Special>,
+    ) -> Result<(), Failed> {
+        let facts = Facts::new(&statat(directory, bytes, self.at_flags())?);
+        if self.context.own.contains(&facts.identity) {
+            self.warn(Severity::Remark, name, OWN.to_owned());
+            outlet.push(place, None, Item::Other(Special::Own));
+            return Ok(());
+        }
+        let kind = match facts.file_type {
+            FileType::Fifo => Kind::Fifo,
+            FileType::CharacterDevice => Kind::CharacterDevice,
+            FileType::BlockDevice => Kind::BlockDevice,
+            _ => return Err(Failed::Told(CHANGED_TYPE.to_owned())),
+        };
+        let attributes = self.attributes_by_name(name, bytes, directory);
+        let (entry, old) = self.describe(bytes, kind, &facts, attributes)?;
+        let item = self.compared(&entry, old.as_ref(), 0, None);
+        outlet.push(place, None, item.unwrap_or(Item::Plain(entry)));
+        Ok(())
+    }
+
+    /// Returns what to do with an entry that the archive has already; `None` for a new one.
+    fn compared(&self, entry: &Entry, old: Option<&Entry>, size: u64, identity: Option<(u64, u64)>) -> Option<Item<Special>> {
+        match self.context.known?.standing(entry, old, size) {
+            Standing::New => None,
+            Standing::Touched => Some(Item::Other(Special::Touched(Box::new(entry.clone())))),
+            Standing::Same => Some(Item::Other(Special::Same(identity.map(|_| entry.path.clone())))),
+        }
+    }
+
+    /// Reads the attributes of a file that must not be opened, through the handle of its directory.
+    fn attributes_by_name(&mut self, name: &Name, bytes: &[u8], directory: &OwnedFd) -> Vec<Attribute> {
+        if !self.context.xattrs {
+            return Vec::new();
+        }
+        let mut path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(directory)).into_bytes();
+        join(&mut path, bytes);
+        let (attributes, lost) = self.attributes.read_path(&path);
+        // The only file that reports is one that is there; without /proc there is nothing to ask.
+        if let Some(lost) = lost.filter(|lost| !lost.is_absent()) {
+            self.warn(Severity::Degraded, name, lost.to_string());
+        }
+        attributes
+    }
+
+    fn open(&mut self, bytes: &[u8], directory: &OwnedFd) -> Result<OwnedFd, Errno> {
+        let mut flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        if !self.context.follow {
+            flags |= OFlags::NOFOLLOW;
+        }
+        if self.no_atime {
+            match retry_on_intr(|| openat(directory, bytes, flags | OFlags::NOATIME, Mode::empty())) {
+                // Allowed for the owner only: don't try again on this thread.
+                Err(Errno::PERM) => self.no_atime = false,
+                result => return result,
+            }
+        }
+        retry_on_intr(|| openat(directory, bytes, flags, Mode::empty()))
+    }
+
+    /// Reads a file. `as_link`: a further name may be answered with [`Special::Link`].
+    fn read_file(
+        &mut self,
+        place: u32,
+        name: &Name,
+        as_link: bool,
+        directory: &OwnedFd,
+        outlet: &mut Outlet<Special>,
+    ) -> Result<(), Failed> {
+        let bytes = self.context.window.name(name);
+        let file = self.open(bytes, directory)?;
+        let facts = Facts::new(&fstat(&file)?);
+        if facts.file_type != FileType::RegularFile {
+            return Err(Failed::Told(CHANGED_TYPE.to_owned()));
+        }
+        if self.context.own.contains(&facts.identity) {
+            self.warn(Severity::Remark, name, OWN.to_owned());
+            outlet.push(place, None, Item::Other(Special::Own));
+            return Ok(());
+        }
+        let identity = (facts.links > 1).then_some(facts.identity);
+        if self.is_put_off(place, &facts) {
+            outlet.push(place, identity, Item::Other(Special::Defer));
+            return Ok(());
+        }
+        let mut attributes = Vec::new();
+        if self.context.xattrs {
+            let lost;
+            (attributes, lost) = self.attributes.read(&file);
+            if let Some(lost) = lost {
+                self.warn(Severity::Degraded, name, lost.to_string());
+            }
+        }
+        let (mut entry, old) = self.describe(bytes, Kind::File, &facts, attributes)?;
+        match self.compared(&entry, old.as_ref(), facts.size, identity) {
+            // The names of one file stay together: it is stored like a new one, and the others become links to it.
+            Some(Item::Other(Special::Touched(_))) if identity.is_some() => {
+                if let Some(identity) = identity.filter(|_| as_link) {
+                    outlet.push(place, Some(identity), Item::Other(Special::Link(identity)));
+                    return Ok(());
+                }
+            }
+            // It was a name of a file that had others, and has none any more.
+            Some(Item::Other(Special::Same(_))) if identity.is_none() && old.is_some_and(|old| old.link_group != 0) => {}
+            Some(item) => {
+                outlet.push(place, identity, item);
+                return Ok(());
+            }
+            None => {}
+        }
+        if identity.is_some() && self.context.plan.names_of_inode(place) > 1 {
+            entry.link_group = self.context.links_before + 1 + u64::from(place);
+        }
+        if facts.size == 0 {
+            outlet.push(place, identity, Item::Plain(entry));
+            return Ok(());
+        }
+        let sparse = self.context.holes
+            && facts.size >= HOLE_MIN
+            && facts.allocated_bytes < facts.size
+            && first_hole(&file, facts.size).is_some();
+        let opened = Opened { place, identity, name, fd: &file, size: facts.size };
+        if sparse || facts.size > WHOLE_MAX as u64 {
+            let mut stream = Stream { file: &opened, sparse, hasher: Some(blake3::Hasher::new()), holes: 0 };
+            outlet.push(place, identity, Item::Begin(entry));
+            let end = match stream.read(self.context.monitor, outlet) {
+                Ok(read) => {
+                    self.check_unchanged(name, &file, &facts, read);
+                    Item::End(stream.hasher.map(|hasher| hasher.finalize().into()))
+                }
+                Err(failed) => {
+                    outlet.push(place, identity, Item::Abandon);
+                    return match failed {
+                        Failed::Told(message) => {
+                            self.warn(Severity::Degraded, name, message);
+                            Ok(())
+                        }
+                        Failed::Stopped => Err(failed),
+                    };
+                }
+            };
+            outlet.push(place, identity, end);
+            return Ok(());
+        }
+        self.read_whole(&opened, entry, &facts, outlet)
+    }
+
+    fn read_whole(&mut self, file: &Opened<'_>, entry: Entry, facts: &Facts, outlet: &mut Outlet<Special>) -> Result<(), Failed> {
+        let Opened { place, identity, name, .. } = *file;
+        let size = usize::try_from(file.size).expect("small files fit in memory");
+        // One byte more tells whether the file has grown, and spares the read that finds its end.
+        outlet.make_room(size + 1)?;
+        let start = outlet.batch.filled;
+        let mut len = read_front(file.fd, &mut outlet.batch.bytes[start..=start + size], size)?;
+        if len > size {
+            self.warn(Severity::Remark, name, "grew while it was read: stored as it was at first".to_owned());
+            len = size;
+        } else if len < size || size > RESTING_MAX || !rests(facts) {
+            self.check_unchanged(name, file.fd, facts, len as u64);
+        }
+        if len == 0 {
+            outlet.push(place, identity, Item::Plain(entry));
+            return Ok(());
+        }
+        let run = Run { start, len };
+        outlet.batch.filled += len;
+        let piece = measure(outlet.batch.run(run), run);
+        outlet.push(place, identity, Item::Whole(entry, piece));
+        Ok(())
+    }
+
+    /// Warns when a file changed while it was read.
+    fn check_unchanged(&self, name: &Name, file: &OwnedFd, before: &Facts, read: u64) {
+        if read < before.size {
+            self.warn(Severity::Degraded, name, "shrank while it was read".to_owned());
+            return;
+        }
+        let Ok(stat) = fstat(file) else { return };
+        let after = Facts::new(&stat);
+        if after.size > before.size {
+            self.warn(Severity::Remark, name, "grew while it was read: stored as long as it was at first".to_owned());
+        } else if after.size < before.size || after.modified != before.modified {
+            self.warn(Severity::Degraded, name, CHANGED.to_owned());
+        }
+    }
+}
+
+/// Says whether nothing about a file has changed for a while.
+fn rests(facts: &Facts) -> bool {
+    let Ok(seconds) = u64::try_from(facts.changed.seconds) else { return true };
+    let changed = Duration::new(seconds, facts.changed.nanoseconds);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    now.checked_sub(changed).is_some_and(|since| since > REST)
+}

@@ -1,0 +1,66 @@
+//! Why a name is not packed, or not as what it is.
+
+use std::os::fd::OwnedFd;
+
+use rustix::fs::{Access, AtFlags, accessat, statat};
+use rustix::io::Errno;
+
+use crate::pipeline::Stopped;
+use crate::source::walk::{Facts, Handles, Name, NameKind, Tree, reason};
+
+/// Why a name gives no entry.
+pub(super) enum Failed {
+    /// Tell this and go on.
+    Told(String),
+    /// The work was stopped.
+    Stopped,
+}
+
+impl From<Stopped> for Failed {
+    fn from(_: Stopped) -> Self {
+        Self::Stopped
+    }
+}
+
+impl From<Errno> for Failed {
+    fn from(error: Errno) -> Self {
+        Self::Told(match error {
+            Errno::NOENT => "vanished before it was read".to_owned(),
+            Errno::LOOP | Errno::NOTDIR | Errno::NXIO => CHANGED_TYPE.to_owned(),
+            error => reason(error),
+        })
+    }
+}
+
+/// Returns why a symlink that was to be followed is stored as one; `None` when it leads somewhere.
+pub(super) fn leads_nowhere(directory: &OwnedFd, name: &[u8]) -> Option<String> {
+    let why = match statat(directory, name, AtFlags::empty()).err()? {
+        Errno::NOENT => "it leads nowhere".to_owned(),
+        Errno::LOOP => "it leads to itself".to_owned(),
+        error => reason(error),
+    };
+    Some(format!("kept as a symlink: {why}"))
+}
+
+/// Says whether a name, or what it leads to, is the file of this device and inode.
+pub(super) fn is_file(handles: &Handles, tree: &Tree, name: &Name, bytes: &[u8], file: (u64, u64)) -> bool {
+    let status = handles.get(tree, name.directory).and_then(|directory| statat(&directory, bytes, AtFlags::empty()));
+    name.kind == NameKind::File && status.is_ok_and(|status| Facts::new(&status).identity == file)
+}
+
+/// Returns why a name could not be packed, as far as that shows without reading.
+pub(super) fn refusal(handles: &Handles, tree: &Tree, name: &Name, bytes: &[u8]) -> Option<String> {
+    match name.kind {
+        NameKind::Other => Some(SOCKET.to_owned()),
+        NameKind::File => {
+            let directory = handles.get(tree, name.directory).ok()?;
+            accessat(&directory, bytes, Access::READ_OK, AtFlags::EACCESS).err().map(reason)
+        }
+        NameKind::Symlink | NameKind::Directory | NameKind::Fifo | NameKind::CharacterDevice | NameKind::BlockDevice => None,
+    }
+}
+
+pub(super) const SOCKET: &str = "left out: a socket";
+/// Why the output is no input.
+pub(super) const OWN: &str = "left out: the archive itself";
+pub(super) const CHANGED_TYPE: &str = "left out: it changed its type while it was read";

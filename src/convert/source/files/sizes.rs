@@ -1,0 +1,39 @@
+//! How many bytes there will be to pack.
+
+use std::time::Duration;
+
+use crossbeam_channel::{Receiver, RecvTimeoutError, TryRecvError};
+use rustix::fs::{AtFlags, statat};
+
+use super::read::Context;
+use crate::source::walk::{Facts, NameKind};
+use nra_format::progress::Counter;
+
+/// Names that are asked for their sizes at once: that takes a few milliseconds.
+const SIZED_NAMES: usize = 1_024;
+/// Sizes of more names are asked for when packing has lasted this long: 60,000 are packed in half that time.
+const SIZES_AFTER: Duration = Duration::from_millis(600);
+
+/// Tells how many bytes the files of a window have. Where asking for all sizes takes time that is put off until packing takes long, too; it ends
+/// when the other end of `over` is dropped.
+pub(super) fn expect_bytes(context: Context<'_>, over: &Receiver<()>) {
+    let Context { tree, handles, window, plan, .. } = context;
+    if plan.len() > SIZED_NAMES && over.recv_timeout(SIZES_AFTER) != Err(RecvTimeoutError::Timeout) {
+        return;
+    }
+    let flags = if context.follow { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW };
+    let size = |place| {
+        let name = &window.names[plan.name_at(place)];
+        let directory = handles.get(tree, name.directory).ok()?;
+        let facts = Facts::new(&statat(&directory, window.name(name), flags).ok()?);
+        (name.kind == NameKind::File && !context.own.contains(&facts.identity)).then_some(facts.size)
+    };
+    let mut sum = 0u64;
+    for place in (0..plan.len()).filter_map(|place| u32::try_from(place).ok()).filter(|&place| !plan.is_repeated(place)) {
+        if over.try_recv() == Err(TryRecvError::Disconnected) {
+            return;
+        }
+        sum = sum.saturating_add(size(place).unwrap_or(0));
+    }
+    context.monitor.expect(Counter::Bytes, sum);
+}

@@ -1,0 +1,181 @@
+//! Hands the names of a window to the writing end, in order, and sees to those that are one file.
+
+use std::collections::HashMap;
+use std::io::Write;
+
+use super::add::{KeptName, Known, Standing, describe, touch};
+use super::plan::Plan;
+use super::read::{Context, Reader};
+use crate::pipeline::{Batch, Feed, Item, Placed, read_ahead, read_one};
+use crate::source::walk::{Window, join};
+use crate::stats::Stats;
+use nra_format::entry::{Entry, Kind};
+use nra_format::error::Result;
+use nra_format::nra::writer::{EntryId, NewContent, Writer};
+use nra_format::path::EntryPath;
+use nra_format::progress::{Counter, Monitor, Warning};
+
+/// What reading a directory gives beside entries.
+#[derive(Debug)]
+pub(super) enum Special {
+    /// One more name of an inode that stands earlier in the order; device and inode.
+    Link((u64, u64)),
+    /// Some names of this inode may stand in a later window: to be stored with them.
+    Defer,
+    /// Nothing: the archive that is updated has it as it is. With its path, if the file may have other names.
+    Same(Option<EntryPath>),
+    /// The archive that is updated has its content; metadata and time of this entry are new.
+    Touched(Box<Entry>),
+    /// Nothing: it is the archive itself.
+    Own,
+}
+
+/// Stores windows.
+pub(super) struct Store<'a, W: Write + Send> {
+    feed: Feed<'a, W>,
+    /// Files with several names, by the place of the first: identity, entry, number.
+    linked: HashMap<u32, ((u64, u64), Entry, EntryId)>,
+    /// Files with several names that the archive has, by the place of the first: identity, path.
+    kept: HashMap<u32, KeptName>,
+    /// Entries that stay as they are.
+    unchanged: u64,
+    deferred: Window,
+}
+
+impl<'a, W: Write + Send> Store<'a, W> {
+    /// Feeds `writer`.
+    pub(super) fn new(writer: &'a mut Writer<W>) -> Self {
+        Self { feed: Feed::new(writer), linked: HashMap::new(), kept: HashMap::new(), unchanged: 0, deferred: Window::default() }
+    }
+
+    /// Takes the names that were put off.
+    pub(super) fn take_deferred(&mut self) -> Window {
+        std::mem::take(&mut self.deferred)
+    }
+
+    /// Counts names that were skipped.
+    pub(super) fn skip(&mut self, count: u64) {
+        self.feed.skipped += count;
+    }
+
+    /// Returns what was done so far.
+    pub(super) fn stats(&self) -> Stats {
+        Stats { skipped: self.feed.skipped, unchanged: self.unchanged, ..Stats::default() }
+    }
+
+    /// Reads and adds all names of a window. Reading ahead takes up to `read_bytes`.
+    ///
+    /// # Errors
+    ///
+    /// What writing gives, and `Cancelled`.
+    pub(super) fn store(&mut self, context: Context<'_>, threads: usize, read_bytes: u64) -> Result<()> {
+        self.linked.clear();
+        self.kept.clear();
+        let places = context.plan.len();
+        read_ahead(&context, places, threads, read_bytes, context.monitor, &mut |placed, batch| self.take(placed, batch, context))
+    }
+
+    fn take(&mut self, placed: Placed<Special>, batch: &Batch<Special>, context: Context<'_>) -> Result<()> {
+        let Placed { place, identity, item } = placed;
+        match item {
+            Item::Other(Special::Own) => {}
+            Item::Other(Special::Same(path)) => {
+                self.keep(context.monitor);
+                if let (Some(identity), Some(path)) = (identity, path)
+                    && context.plan.names_of_inode(place) > 1
+                {
+                    self.kept.insert(place, (identity, path));
+                }
+            }
+            Item::Other(Special::Touched(entry)) => self.touch(&entry, context.monitor)?,
+            Item::Other(Special::Link(identity)) => self.link(place, identity, context)?,
+            Item::Other(Special::Defer) => {
+                let name = &context.window.names[context.plan.name_at(place)];
+                self.deferred.push(name.directory, name.kind, name.inode, context.window.name(name));
+            }
+            item => {
+                let stored = self.feed.take(item, batch, identity.is_some(), context.monitor)?;
+                if let (Some(identity), Some((id, Some(entry)))) = (identity, stored) {
+                    self.remember(place, identity, entry, id, context.plan);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds a directory unless the archive that is updated has it, or has something in its way.
+    ///
+    /// # Errors
+    ///
+    /// As [`Feed::add`].
+    pub(super) fn add_directory(&mut self, mut entry: Entry, known: Option<&Known>, monitor: &dyn Monitor) -> Result<()> {
+        let old = known.and_then(|known| known.find(&entry.path));
+        if let Some(known) = known {
+            let barred = known.bars(old.as_ref(), entry.kind).or_else(|| known.blocks(&entry.path.parent()?));
+            if let Some(message) = barred {
+                known.skip();
+                self.feed.skip();
+                monitor.warn(Warning::degraded(entry.path.as_bytes(), message));
+                return Ok(());
+            }
+            describe(&mut entry, old.as_ref());
+        }
+        match known.map_or(Standing::New, |known| known.standing(&entry, old.as_ref(), 0)) {
+            Standing::New => self.feed.add(entry, NewContent::None, monitor).map(drop),
+            Standing::Touched => self.touch(&entry, monitor),
+            Standing::Same => {
+                self.keep(monitor);
+                Ok(())
+            }
+        }
+    }
+
+    /// Counts an entry that is unchanged.
+    fn keep(&mut self, monitor: &dyn Monitor) {
+        self.unchanged += 1;
+        monitor.add(Counter::Entries, 1);
+    }
+
+    /// Gives the entry of the archive the metadata of this one.
+    fn touch(&mut self, entry: &Entry, monitor: &dyn Monitor) -> Result<()> {
+        self.feed.change(&entry.path, |old| touch(old, entry), monitor)
+    }
+
+    fn remember(&mut self, place: u32, identity: (u64, u64), entry: Entry, id: EntryId, plan: &Plan) {
+        if plan.names_of_inode(place) > 1 {
+            self.linked.insert(place, (identity, entry, id));
+        }
+    }
+
+    /// Adds a further name of a file, or reads the file after all when the first name came to nothing or is another file.
+    fn link(&mut self, place: u32, identity: (u64, u64), context: Context<'_>) -> Result<()> {
+        if let Some(first) = context.plan.first_of(place)
+            && let Some((known, path)) = self.kept.remove(&first)
+            && known == identity
+        {
+            // The archive has the first name and not this one.
+            let id = self.feed.keep(&path)?;
+            self.linked.insert(first, (identity, Entry::new(path, Kind::File), id));
+        }
+        let first = context.plan.first_of(place).and_then(|first| self.linked.get(&first));
+        if let Some((known, entry, id)) = first
+            && *known == identity
+        {
+            let (mut entry, id) = (entry.clone(), *id);
+            let name = &context.window.names[context.plan.name_at(place)];
+            let mut path = Vec::new();
+            context.tree.stored_path(name.directory, &mut path);
+            join(&mut path, context.window.name(name));
+            let Ok(path) = EntryPath::new(path) else { return Ok(()) };
+            entry.path = path.clone();
+            if let Some(known) = context.known {
+                describe(&mut entry, known.find(&path).as_ref());
+            }
+            self.feed.add_link(entry, id, context.monitor)?;
+            return Ok(());
+        }
+        let monitor = context.monitor;
+        let read = move |outlet: &mut _| Reader::new(context).read(place, false, outlet);
+        read_one(read, monitor, &mut |placed, batch| self.take(placed, batch, context))
+    }
+}

@@ -1,0 +1,303 @@
+#![allow(clippy::single_range_in_vec_init, reason = "ranges that are zeroed are given as lists")]
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::*;
+use nra_format::archive::OpenOptions;
+use nra_format::crypt::{Argon2Cost, Keyring, Secret};
+use nra_format::entry::{Attribute, Kind, Namespace};
+use nra_format::nra::frame::{FrameHeader, FrameKind, HEADER_LEN};
+use nra_format::nra::reader::open_remains;
+use nra_format::nra::testing::{check_made, check_told, lying_archive};
+use nra_format::path::EntryPath;
+use nra_format::progress::{Recorder, Severity};
+use nra_format::source::{MemorySource, ReadAt};
+use nra_format::testing::noise;
+
+type Contents = BTreeMap<String, (Kind, u64, Vec<u8>)>;
+
+fn entry(path: &str, kind: Kind) -> Entry {
+    Entry::new(EntryPath::try_from(path).unwrap(), kind)
+}
+
+/// An archive with texts, raw content, a large file with a hole, hard links and a tag.
+fn sample() -> Vec<u8> {
+    packed(None)
+}
+
+fn packed(encryption: Option<Keyring>) -> Vec<u8> {
+    let options = WriterOptions { reproducible: true, threads: 1, encryption, ..WriterOptions::balanced() };
+    let mut writer = Writer::create(Vec::new(), options).unwrap();
+    let mut tagged = entry("texts/0", Kind::File);
+    let tag = Attribute { namespace: Namespace::User, name: b"tag"[..].into(), value: b"x"[..].into() };
+    let metadata = Arc::make_mut(&mut tagged.metadata);
+    metadata.mode = 0o640;
+    metadata.attributes = vec![tag].into();
+    for i in 0..40u64 {
+        let new = if i == 0 { tagged.clone() } else { entry(&format!("texts/{i}"), Kind::File) };
+        let bytes = format!("a text of which {i} is the number\n").repeat(50).into_bytes();
+        writer.add(new, NewContent::Whole { bytes: &bytes, digest: Digest::of(&bytes), incompressible: false }).unwrap();
+    }
+    let mut first = None;
+    for i in 0..30 {
+        let bytes = noise(60_000, i);
+        let content = NewContent::Whole { bytes: &bytes, digest: Digest::of(&bytes), incompressible: true };
+        first = Some(writer.add(entry(&format!("images/{i}"), Kind::File), content).unwrap());
+    }
+    writer.add_link(entry("link", Kind::File), first.unwrap()).unwrap();
+    writer.begin(entry("large", Kind::File)).unwrap();
+    for i in 0..8 {
+        let bytes = noise(200_000, 100 + i);
+        writer.piece(&bytes, Digest::of(&bytes), true).unwrap();
+        if i == 3 {
+            writer.hole(1_000_000).unwrap();
+        }
+    }
+    writer.end(None).unwrap();
+    writer.finish(&Recorder::default()).unwrap().0
+}
+
+/// Salvages `bytes`; returns the entries of the new archive, those lost, and whether anything was told.
+fn salvaged(bytes: Vec<u8>) -> Option<(Contents, u64, bool)> {
+    salvaged_with(bytes, None)
+}
+
+fn salvaged_with(bytes: Vec<u8>, key: Option<Secret>) -> Option<(Contents, u64, bool)> {
+    salvaged_from(Arc::new(MemorySource::new(bytes)), key)
+}
+
+fn recovered(archive: &dyn Archive, destination: Destination, writer: WriterOptions, monitor: &Recorder) -> Stats {
+    let sink = NraSink { writer, ..NraSink::default() };
+    recover(archive, destination, &sink, &Options { threads: 1, sync: false, ..Options::default() }, monitor).unwrap()
+}
+
+fn salvaged_from(source: Arc<dyn ReadAt>, key: Option<Secret>) -> Option<(Contents, u64, bool)> {
+    let options = OpenOptions { key, ..OpenOptions::default() };
+    let (archive, base) = open_remains(source, &options).ok()?;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("out.nra");
+    let destination = Destination::File { path: path.clone(), overwrite: false };
+    let monitor = Recorder::default();
+    let encryption = archive.keyring().cloned();
+    let writer = WriterOptions { encryption, ..WriterOptions::balanced() };
+    let stats = recovered(&archive, destination, writer, &monitor);
+    let told = base != 0 || archive.is_index_damaged() || !monitor.take_warnings().is_empty();
+    let new = nra_format::archive::open_path(&path, &options).unwrap();
+    assert!(!new.is_index_damaged());
+    assert!(new.verify(Default::default(), None, &monitor).unwrap().damage.is_empty());
+    Some((contents(&*new), stats.damaged, told))
+}
+
+fn contents(archive: &dyn Archive) -> Contents {
+    let read = |entry: Entry| {
+        let content = if entry.kind == Kind::File { archive.read_all(&entry, 10 << 20).unwrap() } else { Vec::new() };
+        (entry.path.to_string(), (entry.kind, entry.link_group, content))
+    };
+    archive.entries(0..archive.entry_count()).map(|entry| read(entry.unwrap())).collect()
+}
+
+fn whole(bytes: &[u8]) -> Contents {
+    let source = Arc::new(MemorySource::new(bytes.to_vec()));
+    contents(&*nra_format::archive::open(source, &OpenOptions::default()).unwrap())
+}
+
+/// The frames of an archive without damage.
+fn frames(bytes: &[u8]) -> Vec<(FrameKind, Range<usize>)> {
+    let mut found = Vec::new();
+    let mut at = 256;
+    while at + HEADER_LEN <= bytes.len() {
+        let header = bytes[at..].first_chunk().unwrap();
+        let Ok((header, _)) = FrameHeader::parse(header, at as u64) else { break };
+        let end = at + header.frame_len() as usize;
+        found.push((header.kind, at..end));
+        at = end;
+    }
+    found
+}
+
+fn zeroed(bytes: &[u8], ranges: impl IntoIterator<Item = Range<usize>>) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    ranges.into_iter().for_each(|range| bytes[range].fill(0));
+    bytes
+}
+
+#[test]
+fn all_entries_come_out_of_an_archive_without_head_index_commit_and_tail() {
+    let bytes = sample();
+    let expected = whole(&bytes);
+    let pages: Vec<_> = frames(&bytes).into_iter().filter(|frame| frame.0 != FrameKind::Block).map(|frame| frame.1).collect();
+    let end = bytes.len();
+    let cases: [(&str, Vec<Range<usize>>, bool); 6] = [
+        ("nothing", vec![], false),
+        ("head", vec![0..256], false),
+        ("tail", vec![end - 64..end], true),
+        ("index pages", pages.clone(), true),
+        ("index pages and tail", pages.iter().cloned().chain([end - 64..end]).collect(), true),
+        ("all but blocks", pages.iter().cloned().chain([0..256, end - 64..end]).collect(), true),
+    ];
+    for (what, ranges, tells) in cases {
+        let (found, lost, told) = salvaged(zeroed(&bytes, ranges)).unwrap_or_else(|| panic!("{what}"));
+        assert_eq!(found, expected, "{what}");
+        assert_eq!((lost, told), (0, tells), "{what}");
+    }
+}
+
+#[test]
+fn a_damaged_block_costs_its_entries() {
+    let bytes = sample();
+    let expected = whole(&bytes);
+    let blocks: Vec<_> = frames(&bytes).into_iter().filter(|frame| frame.0 == FrameKind::Block).map(|frame| frame.1).collect();
+    for without_index in [false, true] {
+        let end = bytes.len();
+        let index = if without_index { Some(end - 400..end) } else { None };
+        for block in &blocks {
+            if block.len() < 300 {
+                continue;
+            }
+            let hit = block.start + 100..block.start + 101;
+            let mut damaged = zeroed(&bytes, index.clone());
+            damaged[hit.start] ^= 0xff;
+            let (found, lost, told) = salvaged(damaged).unwrap();
+            assert!(told && lost > 0);
+            assert_eq!(found.len() as u64 + lost, expected.len() as u64);
+            for (path, (kind, _, content)) in &found {
+                assert_eq!((kind, content), (&expected[path].0, &expected[path].2), "{path}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_lies_in_front_of_a_cut_comes_out() {
+    let bytes = sample();
+    let expected = whole(&bytes);
+    let last = frames(&bytes).into_iter().rev().find(|frame| frame.0 == FrameKind::Block).unwrap().1.end;
+    for cut in [bytes.len() - 1, bytes.len() - 64, last] {
+        assert_eq!(salvaged(bytes[..cut].to_vec()).unwrap().0, expected);
+    }
+    let (found, _, told) = salvaged(bytes[..bytes.len() / 2].to_vec()).unwrap();
+    assert!(told && !found.is_empty() && found.len() < expected.len());
+    assert!(salvaged(bytes[..300].to_vec()).is_none());
+}
+
+#[test]
+fn bytes_in_front_and_a_lost_front_are_no_obstacle() {
+    let bytes = sample();
+    let expected = whole(&bytes);
+    let (found, lost, told) = salvaged([b"HTTP/1.1 200 OK\r\n\r\n", &bytes[..]].concat()).unwrap();
+    assert_eq!((found, lost, told), (expected.clone(), 0, true));
+    // A head shows the place as well as a tail.
+    let (found, ..) = salvaged([b"junk", &bytes[..bytes.len() - 64]].concat()).unwrap();
+    assert_eq!(found, expected);
+    let (found, lost, told) = salvaged(bytes[400..].to_vec()).unwrap();
+    assert!(told && lost > 0);
+    assert_eq!(found.len() as u64 + lost, expected.len() as u64);
+}
+
+#[test]
+fn what_is_no_archive_is_refused() {
+    for bytes in [Vec::new(), b"NRA".to_vec(), noise(100_000, 7)] {
+        assert!(salvaged(bytes).is_none());
+    }
+}
+
+#[test]
+fn encrypted_archives_are_salvaged_with_their_key() {
+    let key = || Secret::raw([7; 32]);
+    let bytes = packed(Some(Keyring::create(&key(), Argon2Cost::default(), "").unwrap()));
+    let expected = whole(&sample());
+    let end = bytes.len();
+    let cases: [(&str, Vec<Range<usize>>); 4] = [
+        ("nothing", vec![]),
+        ("tail", vec![end - 64..end]),
+        ("head and first keys", vec![0..512]),
+        // The last keys lie in front of the commit.
+        ("first keys and tail", vec![256..512, end - 64..end]),
+    ];
+    for (what, ranges) in cases {
+        let damaged = zeroed(&bytes, ranges);
+        assert!(salvaged_with(damaged.clone(), None).is_none(), "{what}");
+        assert!(salvaged_with(damaged.clone(), Some(Secret::raw([8; 32]))).is_none(), "{what}");
+        let (found, lost, _) = salvaged_with(damaged, Some(key())).unwrap_or_else(|| panic!("{what}"));
+        assert!(found == expected && lost == 0, "{what}");
+    }
+    let (found, lost, told) = salvaged_with([b"junk", &bytes[..]].concat(), Some(key())).unwrap();
+    assert!(found == expected && (lost, told) == (0, true));
+    // A page of the index gone: entries are found by the directories of blocks.
+    let (found, lost, told) = salvaged_with(zeroed(&bytes, [end - 700..end]), Some(key())).unwrap();
+    assert!(found == expected && (lost, told) == (0, true), "{lost} {}", found.len());
+}
+
+/// A disk with a range that it does not give.
+struct Failing(MemorySource, Range<u64>);
+
+impl ReadAt for Failing {
+    fn len(&self) -> u64 {
+        self.0.len()
+    }
+    fn name(&self) -> &[u8] {
+        self.0.name()
+    }
+    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+        if offset < self.1.end && self.1.start < offset + buffer.len() as u64 {
+            let error = std::io::Error::from_raw_os_error(rustix::io::Errno::IO.raw_os_error());
+            return Err(Error::io("read", "failing", error));
+        }
+        self.0.read_exact_at(offset, buffer)
+    }
+}
+
+#[test]
+fn sectors_that_do_not_read_cost_what_is_in_them() {
+    let bytes = sample();
+    let (expected, len) = (whole(&bytes), bytes.len() as u64);
+    // In a text, in raw content, in the index, at the end.
+    for start in [0, 4_096, len / 8 / 4_096 * 4_096, len / 2 / 4_096 * 4_096, (len - 600) / 4_096 * 4_096] {
+        let disk = Failing(MemorySource::new(bytes.clone()), start..(start + 4_096).min(len));
+        let (found, lost, told) = salvaged_from(Arc::new(UnreadableAsZero(disk)), None).unwrap_or_else(|| panic!("from {start}"));
+        assert!(told || start == 0, "from {start}");
+        assert_eq!(found.len() as u64 + lost, expected.len() as u64, "from {start}");
+        assert!(found.len() + 41 >= expected.len(), "from {start}: {} of {}", found.len(), expected.len());
+        assert!(found.iter().all(|(path, entry)| (entry.0, &entry.2) == (expected[path].0, &expected[path].2)));
+    }
+}
+
+#[test]
+fn what_says_nothing_of_the_archive_ends_the_work_as_it_is() {
+    let monitor = Recorder::default();
+    assert!(matches!(lost(Error::WrongKey, b"a", "left out", &monitor), Err(Error::WrongKey)));
+    let full = Error::io("read", "a", std::io::Error::from_raw_os_error(rustix::io::Errno::NOSPC.raw_os_error()));
+    let Err(Error::Io { source, .. }) = lost(full, b"a", "left out", &monitor) else { panic!("it is told") };
+    assert_eq!(source.raw_os_error(), Some(rustix::io::Errno::NOSPC.raw_os_error()));
+    assert!(monitor.take_warnings().is_empty());
+    lost(Error::corrupt("block", 0, "gone"), b"a", "left out", &monitor).unwrap();
+    assert_eq!(monitor.take_warnings().len(), 1);
+}
+
+#[test]
+fn link_groups_that_lie_do_not_mix_files() {
+    let source = Arc::new(MemorySource::new(lying_archive()));
+    let archive = nra_format::archive::open(source, &OpenOptions::default()).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("out.nra");
+    let destination = Destination::File { path: path.clone(), overwrite: false };
+    let monitor = Recorder::default();
+    let stats = recovered(&*archive, destination, WriterOptions::balanced(), &monitor);
+    assert_eq!((stats.damaged, stats.written.entries), (0, 4));
+    check_told(&monitor);
+    check_made(&*nra_format::archive::open_path(&path, &OpenOptions::default()).unwrap());
+}
+
+#[test]
+fn what_the_writer_refuses_is_left_out() {
+    let monitor = Recorder::default();
+    let refused = Error::Usage { detail: "x cannot be stored: it has more than fits".into() };
+    lost(refused, b"x", "left out", &monitor).unwrap();
+    let [told] = &monitor.take_warnings()[..] else { panic!("one warning") };
+    assert!(
+        told.severity == Severity::Damage && told.message == "left out: x cannot be stored: it has more than fits",
+        "{told:?}"
+    );
+}

@@ -1,0 +1,313 @@
+//! Containers that are read once, in order: tar archives and single compressed files.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::input::Shape;
+use crate::limits::{Ledger, Limits};
+use crate::metadata::{MetadataPolicy, Narrower};
+use crate::pipeline::{BATCH_ITEMS, Content, HASHED_HOLES_MAX, Item, Outlet, PlaceReader, Readers, Stopped};
+use crate::sink::nra::{Broken, Special};
+use nra_format::entry::{Entry, Kind, Metadata, Owner};
+use nra_format::error::{Error, Result};
+use nra_format::names::NameEncoding;
+use nra_format::path::{EntryPath, Quoted};
+use nra_format::progress::{Counter, Monitor, Severity, Warning};
+use nra_format::stream::{Ahead, ByteStream};
+use nra_format::table::{Cleaned, clean};
+use nra_format::tar::{Decoder, Event, Member, MemberKind};
+use nra_format::top::Top;
+
+/// Bytes of a name that are told: one that is too long for an archive may have megabytes.
+const SHOWN_BYTES: usize = 1000;
+
+/// A decoded stream, read ahead by a thread of its own.
+pub(crate) struct StreamReaders<'a> {
+    pub(crate) stream: Mutex<Option<Ahead<Box<dyn ByteStream>>>>,
+    pub(crate) shape: Shape,
+    /// Bytes taken of the input.
+    pub(crate) stored: Arc<AtomicU64>,
+    pub(crate) limits: Limits,
+    pub(crate) names: Option<NameEncoding>,
+    pub(crate) metadata: &'a MetadataPolicy,
+    /// Keep the part of a single file that came before damage.
+    pub(crate) keep_going: bool,
+    pub(crate) monitor: &'a dyn Monitor,
+}
+
+impl Readers<Special> for StreamReaders<'_> {
+    fn reader(&self) -> Box<dyn PlaceReader<Special> + '_> {
+        Box::new(StreamReader {
+            source: self,
+            ledger: Ledger::new(self.limits),
+            narrower: Narrower::new(self.metadata),
+            path: Vec::new(),
+            room: HASHED_HOLES_MAX,
+            reported: 0,
+        })
+    }
+}
+
+struct StreamReader<'a> {
+    source: &'a StreamReaders<'a>,
+    ledger: Ledger,
+    narrower: Narrower<'a>,
+    path: Vec<u8>,
+    /// Bytes of holes that may go into digests. They cost time and nothing in the input: content makes room for more.
+    room: u64,
+    /// Bytes taken of the input that were reported.
+    reported: u64,
+}
+
+/// What a name stands for.
+enum Named {
+    Entry(EntryPath),
+    /// The directory above all entries.
+    Top,
+    /// No place in an archive, which was told.
+    Nothing,
+}
+
+/// Why reading ends before the input does.
+enum End {
+    Stopped,
+    Failed(Error),
+}
+
+impl From<Stopped> for End {
+    fn from(_: Stopped) -> Self {
+        Self::Stopped
+    }
+}
+
+impl From<Error> for End {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl PlaceReader<Special> for StreamReader<'_> {
+    fn read_place(&mut self, place: u32, outlet: &mut Outlet<Special>) -> Result<(), Stopped> {
+        let taken = self.source.stream.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(mut stream) = taken else { return Ok(()) };
+        let mut content = None;
+        let result = match &self.source.shape {
+            Shape::Tar => {
+                let mut decoder = Decoder::new().with_names(self.source.names);
+                let result = self.read_tar(place, &mut decoder, &mut stream, &mut content, outlet);
+                // Also of an archive that ends too early.
+                if !matches!(result, Err(End::Stopped)) {
+                    self.tell_whole(place, &mut decoder, outlet);
+                }
+                result
+            }
+            Shape::File(entry) => self.read_file(place, entry, &mut stream, &mut content, outlet),
+        };
+        match result {
+            Ok(()) => {
+                if let Some(remark) = stream.into_inner().and_then(|stream| stream.remark()) {
+                    self.warn(Severity::Degraded, &[], remark);
+                }
+                Ok(())
+            }
+            Err(End::Stopped) => Err(Stopped),
+            Err(End::Failed(error)) => {
+                let broken = content.map(|content| {
+                    // A part of the only file is better than nothing; others come whole or not at all.
+                    let (path, kept) = match &self.source.shape {
+                        Shape::Tar => (EntryPath::from_checked(self.path.as_slice()), false),
+                        Shape::File(entry) => (entry.path.clone(), self.source.keep_going),
+                    };
+                    if kept {
+                        content.end(outlet)
+                    } else {
+                        content.abandon(outlet)
+                    }
+                    Broken { path, kept }
+                });
+                outlet.push(place, None, Item::Other(Special::Failed(Box::new(error), broken)));
+                Ok(())
+            }
+        }
+    }
+}
+
+impl StreamReader<'_> {
+    fn warn(&self, severity: Severity, path: &[u8], message: String) {
+        self.source.monitor.warn(Warning::new(severity, &path[..path.len().min(SHOWN_BYTES)], message));
+    }
+
+    /// Returns the bytes taken of the input, and reports them.
+    fn stored(&mut self) -> u64 {
+        let stored = self.source.stored.load(Ordering::Relaxed);
+        self.source.monitor.add(Counter::Input, stored.saturating_sub(self.reported));
+        self.reported = stored;
+        stored
+    }
+
+    fn read_file(
+        &mut self,
+        place: u32,
+        entry: &Entry,
+        stream: &mut Ahead<Box<dyn ByteStream>>,
+        content: &mut Option<Content>,
+        outlet: &mut Outlet<Special>,
+    ) -> Result<(), End> {
+        // Its length shows at its end.
+        let file = content.insert(Content::begin(place, entry.clone(), u64::MAX, true, outlet)?);
+        loop {
+            let bytes = stream.peek(self.source.monitor)?;
+            let len = bytes.len();
+            if len == 0 {
+                break;
+            }
+            let stored = self.stored();
+            self.ledger.content(len as u64, stored)?;
+            file.data(bytes, outlet)?;
+            stream.consume(len);
+        }
+        if let Some(content) = content.take() {
+            content.end(outlet);
+        }
+        Ok(())
+    }
+
+    /// Hands over what a tar archive says of itself as a whole, as far as it was read.
+    fn tell_whole(&self, place: u32, decoder: &mut Decoder, outlet: &mut Outlet<Special>) {
+        if let Some(comment) = decoder.comment() {
+            outlet.push(place, None, Item::Other(Special::Message(comment)));
+        }
+        for remark in decoder.take_remarks() {
+            self.warn(Severity::Degraded, &[], remark);
+        }
+        if let Some(remark) = decoder.take_behind() {
+            self.warn(Severity::Remark, &[], remark);
+        }
+    }
+
+    fn read_tar(
+        &mut self,
+        place: u32,
+        decoder: &mut Decoder,
+        stream: &mut Ahead<Box<dyn ByteStream>>,
+        content: &mut Option<Content>,
+        outlet: &mut Outlet<Special>,
+    ) -> Result<(), End> {
+        loop {
+            let input = stream.peek(self.source.monitor)?;
+            let last = input.is_empty();
+            let mut used = 0;
+            loop {
+                let (taken, event) = decoder.step(&input[used..], last)?;
+                used += taken;
+                match event {
+                    Event::More if used == input.len() => break,
+                    Event::More => {}
+                    Event::Member(member) => *content = self.begin(place, &member, outlet)?,
+                    Event::Data(bytes) => {
+                        if let Some(content) = content {
+                            let stored = self.source.stored.load(Ordering::Relaxed);
+                            self.ledger.content(bytes.len() as u64, stored)?;
+                            self.room = self.room.saturating_add(bytes.len() as u64).min(HASHED_HOLES_MAX);
+                            content.data(bytes, outlet)?;
+                        }
+                    }
+                    Event::Hole(len) => {
+                        if let Some(content) = content {
+                            self.ledger.content(len, self.source.stored.load(Ordering::Relaxed))?;
+                            content.hole(len, &mut self.room, outlet)?;
+                        }
+                    }
+                    Event::End => {
+                        if let Some(content) = content.take() {
+                            content.end(outlet);
+                        }
+                        if outlet.batch.items.len() >= BATCH_ITEMS {
+                            outlet.flush(0)?;
+                        }
+                    }
+                    Event::Damage(error) => outlet.push(place, None, Item::Other(Special::Hurt(error))),
+                    Event::Done => return Ok(()),
+                }
+            }
+            stream.consume(used);
+            let stored = self.stored();
+            self.ledger.ratio(decoder.offset(), stored)?;
+        }
+    }
+
+    /// Begins an entry; returns its content if that is wanted.
+    fn begin(&mut self, place: u32, member: &Member, outlet: &mut Outlet<Special>) -> Result<Option<Content>, End> {
+        for remark in &member.remarks {
+            self.warn(Severity::Degraded, &member.name, remark.clone());
+        }
+        let owner = Owner {
+            user_id: member.user_id,
+            group_id: member.group_id,
+            user: member.user.as_slice().into(),
+            group: member.group.as_slice().into(),
+        };
+        let metadata = Metadata { mode: member.mode, owner: Some(owner), attributes: Arc::clone(&member.attributes) };
+        let kind = member.kind.entry_kind();
+        let path = match self.entry_path(&member.name, outlet, place) {
+            Named::Entry(path) => path,
+            Named::Top if kind == Kind::Directory => {
+                let top = self.narrower.top(Top::of_entry(&metadata, member.modified));
+                outlet.push(place, None, Item::Other(Special::Top(top)));
+                return Ok(None);
+            }
+            Named::Top => {
+                self.warn(Severity::Degraded, &member.name, "left out: the name is that of the top directory".into());
+                outlet.push(place, None, Item::Nothing);
+                return Ok(None);
+            }
+            Named::Nothing => return Ok(None),
+        };
+        // The directory above all of them is none, and what is left out does not grow.
+        self.ledger.entry()?;
+        let mut entry = Entry::new(path, kind);
+        entry.modified = member.modified;
+        entry.device = member.device;
+        entry.metadata = self.narrower.share(metadata);
+        self.narrower.times(&mut entry);
+        match member.kind {
+            MemberKind::File => {
+                return Ok(Some(Content::begin(place, entry, member.size, member.segments.is_none(), outlet)?));
+            }
+            MemberKind::HardLink => {
+                let mut target = Vec::new();
+                let cleaned = clean(&member.link, &mut target).ok().filter(|cleaned| *cleaned != Cleaned::Top);
+                match cleaned.and_then(|_| EntryPath::new(target).ok()) {
+                    Some(target) => outlet.push(place, None, Item::Other(Special::Link(Box::new(entry), target))),
+                    None => {
+                        let message = format!("left out: a hard link to {}, which is no path", Quoted::new(&member.link));
+                        self.warn(Severity::Degraded, &member.name, message);
+                        outlet.push(place, None, Item::Nothing);
+                    }
+                }
+            }
+            _ => {
+                if kind == Kind::Symlink {
+                    entry.target = member.link.as_slice().into();
+                }
+                outlet.push(place, None, Item::Plain(entry));
+            }
+        }
+        Ok(None)
+    }
+
+    fn entry_path(&mut self, name: &[u8], outlet: &mut Outlet<Special>, place: u32) -> Named {
+        self.path.clear();
+        match clean(name, &mut self.path) {
+            Ok(Cleaned::Path) => {}
+            Ok(Cleaned::Relative) => self.warn(Severity::Remark, name, "the slash at its start is left out".into()),
+            Ok(Cleaned::Top) => return Named::Top,
+            Err(error) => {
+                self.warn(Severity::Degraded, name, format!("left out: {error}"));
+                outlet.push(place, None, Item::Nothing);
+                return Named::Nothing;
+            }
+        }
+        Named::Entry(EntryPath::from_checked(self.path.as_slice()))
+    }
+}

@@ -1,0 +1,147 @@
+//! What is written: chosen by the extension of a file name, or by a word.
+//!
+//! The command line and the browser both ask here.
+
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use crate::sink::{Format, Nra4Sink, NraSink, ShardSink, TarSink, ZipSink};
+use nra_format::archive::{EXTENSIONS, Extension, foreign_extension};
+use nra_format::container::Container;
+use nra_format::shard::Role;
+use nra_format::stream::{Compression, Level};
+
+/// A format that is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Target {
+    /// NRA 5.
+    Nra,
+    /// NRA 4.5, for versions before 5.
+    Nra4,
+    /// A tar archive, compressed or not.
+    Tar(Option<Compression>),
+    /// A zip archive.
+    Zip,
+    /// A Shard file, of this profile if one is named.
+    Shard(Option<Role>),
+}
+
+impl Target {
+    /// Returns the format that is written under names with this extension, if there is one.
+    fn of(extension: &Extension) -> Option<Self> {
+        match extension.container {
+            _ if !extension.written => None,
+            Container::Nra5 => Some(Self::Nra),
+            Container::Nra4 => Some(Self::Nra4),
+            Container::Tar(compression) => Some(Self::Tar(compression)),
+            Container::Zip => Some(Self::Zip),
+            // `.shard` names none.
+            Container::Shard(role) => Some(Self::Shard(Some(role).filter(|role| *role != Role::default()))),
+            Container::Nra1 | Container::SevenZ | Container::Compressed(_) => None,
+        }
+    }
+
+    /// Returns the target of an extension, with or without its dot.
+    pub fn named(word: &str) -> Option<Self> {
+        Self::of(Extension::named(word)?)
+    }
+
+    /// Returns this format with the usual settings. `output` gives an archive without a message its name where it needs one.
+    pub fn format(self, output: &Path) -> Format {
+        match self {
+            Self::Nra => Format::Nra(NraSink::default()),
+            Self::Nra4 => {
+                let name = output.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+                Format::Nra4(Nra4Sink { name, ..Nra4Sink::default() })
+            }
+            Self::Tar(compression) => {
+                let compression = compression.map(|compression| (compression, Level::default_of(compression)));
+                Format::Tar(TarSink { compression })
+            }
+            Self::Zip => Format::Zip(ZipSink::default()),
+            Self::Shard(role) => Format::Shard(ShardSink { role, ..ShardSink::default() }),
+        }
+    }
+}
+
+/// Returns the extensions of all formats that are written.
+pub fn extensions() -> impl Iterator<Item = &'static str> {
+    EXTENSIONS.iter().filter(|extension| Target::of(extension).is_some()).map(|extension| extension.text)
+}
+
+/// Returns the target that the name of the output asks for; `None` if its extension is unknown, or that of a format that is not written.
+pub fn target_of(output: &Path) -> Option<Target> {
+    Target::of(Extension::of(output.as_os_str().as_bytes())?)
+}
+
+/// Returns the extension of the output if its format is not written.
+pub fn unsupported(output: &Path) -> Option<&'static str> {
+    let name = output.as_os_str().as_bytes();
+    match Extension::of(name) {
+        Some(extension) => Some(extension.text).filter(|_| Target::of(extension).is_none()),
+        None => foreign_extension(name),
+    }
+}
+
+/// Returns the name beside the input with `.nra` in place of its extension, and with the number of an earlier `commit`.
+pub fn default_output(input: &Path, commit: Option<u64>) -> PathBuf {
+    let name = input.file_name().unwrap_or_default().as_bytes();
+    // Over an archive of NRA nothing is written.
+    let extension = Extension::of(name).filter(|extension| commit.is_some() || extension.container != Container::Nra5);
+    let mut stem = extension.map_or(name, |extension| extension.stem(name)).to_vec();
+    if let Some(number) = commit {
+        stem.extend_from_slice(format!("@{number}").as_bytes());
+    }
+    stem.extend_from_slice(b".nra");
+    input.with_file_name(std::ffi::OsString::from_vec(stem))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn default_output_replaces_extension() {
+        for (input, expected) in [
+            ("a/in.tar.gz", "a/in.nra"),
+            ("in.TGZ", "in.nra"),
+            ("in.tar", "in.nra"),
+            ("in.TAR.ZST", "in.nra"),
+            ("in.txt.gz", "in.txt.nra"),
+            ("in", "in.nra"),
+            ("v1.2", "v1.2.nra"),
+            (".gz", ".gz.nra"),
+            ("x.zip", "x.nra"),
+            ("x.nra4", "x.nra"),
+            ("x.7z", "x.nra"),
+            ("x.shard", "x.nra"),
+            ("x.Mosh", "x.nra"),
+            ("x.tar.lzma", "x.nra"),
+            ("x.tlz", "x.nra"),
+            ("x.jar", "x.nra"),
+            ("x.nra", "x.nra.nra"),
+        ] {
+            assert_eq!(default_output(Path::new(input), None), Path::new(expected));
+        }
+        assert_eq!(default_output(Path::new("a/x.nra"), Some(3)), Path::new("a/x@3.nra"));
+        assert_eq!(default_output(Path::new("x"), Some(3)), Path::new("x@3.nra"));
+    }
+
+    #[test]
+    fn extension_selects_target() {
+        assert_eq!(target_of(Path::new("a.TAR.GZ")), Some(Target::Tar(Some(Compression::Gzip))));
+        assert_eq!(target_of(Path::new("a.nra")), Some(Target::Nra));
+        assert_eq!(target_of(Path::new(".nra")), None);
+        assert_eq!(target_of(Path::new("a.taz")), Some(Target::Tar(Some(Compression::Gzip))));
+        for other in ["a.rar", "a.7z", "a.gz", "a.tar.lzma", "a.jar"] {
+            assert_eq!(target_of(Path::new(other)), None, "{other}");
+            assert!(unsupported(Path::new(other)).is_some(), "{other}");
+        }
+        for other in ["a.nra", "a", ".7z", "a.data", "a.tar.gz"] {
+            assert_eq!(unsupported(Path::new(other)), None, "{other}");
+        }
+        assert_eq!(Target::named("CSHARD"), Some(Target::Shard(Some(Role::COLUMNS))));
+        assert_eq!(Target::named("shard"), Some(Target::Shard(None)));
+        assert!(extensions().all(|extension| Target::named(extension).is_some()));
+    }
+}

@@ -253,7 +253,7 @@ fn what_grows_too_much_ends_whatever_comes_in_and_goes_out() {
             for further in [&[][..], &["--keep-going"]] {
                 let level: &[&str] = if output == "out.tar" { &[] } else { &["-l", "1"] };
                 let said = expect(at, &[&["convert", input, output], level, further].concat(), 1);
-                assert!(said.contains("--limit-ratio raises the limit"), "{input} {output}: {said}");
+                assert!(said.contains("use --limit-ratio to raise the limit"), "{input} {output}: {said}");
                 assert!(!at.join(output).exists());
             }
         }
@@ -270,7 +270,7 @@ fn a_limit_on_reading_is_raised_by_an_option() {
     fs::write(at.join("zeros.zst"), frame.repeat(70)).unwrap();
     for command in ["list", "verify"] {
         let said = expect(at, &[command, "zeros.zst"], 1);
-        assert!(said.contains("--limit-ratio raises the limit"), "{command}: {said}");
+        assert!(said.contains("use --limit-ratio to raise the limit"), "{command}: {said}");
         expect(at, &[command, "zeros.zst", "--limit-ratio", "100000000"], 0);
     }
 }
@@ -378,7 +378,7 @@ fn a_name_that_exists_is_not_replaced() {
     tree(at);
     expect(at, &["pack", "tree", "-o", "first.nra"], 0);
     expect(at, &["convert", "first.nra", "first.tar"], 0);
-    assert!(expect(at, &["convert", "first.tar"], 1).contains("-f replaces"));
+    assert!(expect(at, &["convert", "first.tar"], 1).contains("use -f to replace"));
     assert!(expect(at, &["convert", "first.nra", "first.nra", "-f"], 2).contains("is the input"));
     expect(at, &["convert", "first.nra", "first.tar", "-f"], 0);
 }
@@ -416,7 +416,7 @@ fn options_without_effect_are_told() {
         assert!(output.status.code().is_some_and(|code| code != 2), "{said}");
         assert_eq!(said.contains(&format!("{option} has no effect on")), !has_effect, "{said}");
     }
-    assert!(expect(at, &["convert", "first.nra", "x.tar.lz4", "-f", "-l", "3"], 2).contains("lz4 has no levels"));
+    assert!(expect(at, &["convert", "first.nra", "x.tar.lz4", "-f", "-l", "3"], 2).contains("lz4 has no compression levels"));
 }
 
 #[test]
@@ -436,7 +436,7 @@ fn a_key_encrypts_what_was_plain() {
         expect(at, &["list", "plain.nra"], 0);
     }
     let said = expect(at, &["convert", "first.nra", "out.tar", "--password", "x"], 0);
-    assert!(said.contains("it is not encrypted; the key was not used"), "{said}");
+    assert!(said.contains("not encrypted; the key was not used"), "{said}");
 }
 
 #[test]

@@ -260,7 +260,7 @@ fn damage_in_a_stream_names_its_file_and_keeps_what_was_said_before() {
             let verified = nra(at, &["verify", &cut]);
             assert!(
                 String::from_utf8_lossy(&verified.stdout).contains("\n  b\n")
-                    || String::from_utf8_lossy(&verified.stderr).contains("1 entry hurt"),
+                    || String::from_utf8_lossy(&verified.stderr).contains("1 entry affected"),
                 "{verified:?}"
             );
             fs::remove_dir_all(at.join("out")).unwrap();

@@ -265,9 +265,9 @@ fn damage_and_mistakes_leave_nothing() {
     let listed = nra(at, &["list", "hurt.zip"]).stdout;
     assert!(!String::from_utf8_lossy(&listed).lines().any(|line| line == "noise"));
     for (extra, part) in [
-        (&["-e"][..], "only .nra archives can be encrypted"),
-        (&["--codec", "lz4"], "zip archives know no lz4"),
-        (&["-l", "15"], "deflate has levels from 1 to 9"),
+        (&["-e"][..], "only NRA archives can be encrypted"),
+        (&["--codec", "lz4"], "zip archives do not support lz4"),
+        (&["-l", "15"], "--level 15 is out of range for deflate (1 to 9)"),
     ] {
         let said = expect(at, &[&["convert", "first.nra", "no.zip"], extra].concat(), 2);
         assert!(said.contains(part), "{said}");

@@ -25,7 +25,7 @@ use nra_format::error::{STANDARD_INPUT, Subject};
 use nra_format::nra::reader::NraReader;
 use nra_format::path::Quoted;
 use nra_format::progress::{Severity, Warning};
-use nra_format::source::{FileSource, ReadAt, is_locked};
+use nra_format::source::{FileSource, is_locked};
 
 /// An opened archive and its name for messages.
 pub struct Opened {

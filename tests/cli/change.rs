@@ -23,7 +23,7 @@ impl Room {
         let said = self.run(arguments);
         assert_eq!(said.code, Some(0), "{arguments:?}: {}", said.err);
         assert!(said.err.starts_with(start), "{arguments:?}: {}", said.err);
-        assert!(said.err.ends_with(": not done, this was a dry run\n"), "{arguments:?}: {}", said.err);
+        assert!(said.err.ends_with(": dry run, nothing written\n"), "{arguments:?}: {}", said.err);
         assert!(self.bytes("rich.nra") == before, "{arguments:?}");
         said.out
     }
@@ -46,12 +46,12 @@ fn entries_are_removed_and_earlier_commits_keep_them() {
     room.fails(
         &["rm", "rich.nra", "*.bin", "-x", "image.bin"],
         1,
-        "nra: rich.nra: what the patterns match is left out again; nothing was changed\n",
+        "nra: rich.nra: all matching entries are excluded; nothing was changed\n",
     );
     room.fails(
         &["rm", "rich.nra", "nope"],
         1,
-        "nra: rich.nra: no entry matches nope; nothing was changed\nhint: nra list rich.nra shows what is in it; quote globs\n",
+        "nra: rich.nra: no entry matches nope; nothing was changed\nhint: use nra list rich.nra to list its entries; quote globs\n",
     );
     assert_eq!(room.bytes("rich.nra"), before, "nothing was written");
     room.changes(&["rm", "rich.nra", "docs/sub", "*.bin", "-m", "tidy"], "removed 4 entries in commit 2 (+");
@@ -91,8 +91,8 @@ fn entries_are_moved_and_directories_made() {
     let said = room.run(&["mv", "rich.nra", "link", "new/owned"]);
     assert_eq!((said.code, said.err.as_str()), (Some(1), "nra: rich.nra: link cannot become new/owned: that exists\n"));
     assert_eq!(room.run(&["mv", "rich.nra", "none", "x"]).code, Some(1));
-    assert_eq!(room.rehearses(&["mkdir", "rich.nra", "a/b", "-n"], "made a/b in commit 4 (+"), "a/b\n");
-    room.changes(&["mkdir", "rich.nra", "/a/b/"], "made a/b in commit 4 (+");
+    assert_eq!(room.rehearses(&["mkdir", "rich.nra", "a/b", "-n"], "created a/b in commit 4 (+"), "a/b\n");
+    room.changes(&["mkdir", "rich.nra", "/a/b/"], "created a/b in commit 4 (+");
     assert_eq!(room.out(&["list", "rich.nra", "a"]), "a\na/b\n");
     room.fails(&["mkdir", "rich.nra", "a/b"], 1, "nra: rich.nra: a/b exists already\n");
     room.fails(&["mkdir", "rich.nra", "image.bin/x"], 1, "nra: rich.nra: image.bin is no directory\n");
@@ -104,16 +104,16 @@ fn entries_are_moved_and_directories_made() {
 #[test]
 fn an_earlier_commit_becomes_the_newest_state_again() {
     let room = Room::new();
-    room.fails(&["revert", "rich.nra"], 2, "nra: rich.nra: there is no commit before the newest\n");
+    room.fails(&["revert", "rich.nra"], 2, "nra: rich.nra: the newest commit is the first one\n");
     let first = room.out(&["list", "rich.nra", "-l"]);
     room.changes(&["rm", "rich.nra", "docs/sub", "*.bin"], "removed 4 entries in commit 2 (+");
-    room.changes(&["mkdir", "rich.nra", "new"], "made new in commit 3 (+");
-    let listed = room.rehearses(&["revert", "rich.nra", "-n"], "brought 1 entry back to commit 2 in commit 4 (+");
+    room.changes(&["mkdir", "rich.nra", "new"], "created new in commit 3 (+");
+    let listed = room.rehearses(&["revert", "rich.nra", "-n"], "restored 1 entry from commit 2 in commit 4 (+");
     assert_eq!(listed, "- new\n");
     let listed =
-        room.rehearses(&["revert", "rich.nra@1", "docs", "new", "-n"], "brought 4 entries back to commit 1 in commit 4 (+");
+        room.rehearses(&["revert", "rich.nra@1", "docs", "new", "-n"], "restored 4 entries from commit 1 in commit 4 (+");
     assert_eq!(listed, "+ docs/sub\n+ docs/sub/deep\n+ docs/sub/deep/lines.log\n- new\n");
-    room.changes(&["revert", "rich.nra", "--at", "1", "*.bin"], "brought 1 entry back to commit 1 in commit 4 (+");
+    room.changes(&["revert", "rich.nra", "--at", "1", "*.bin"], "restored 1 entry from commit 1 in commit 4 (+");
     assert_eq!(room.out(&["list", "rich.nra", "image.bin", "new"]), "image.bin\nnew\n");
     let said = room.run(&["revert", "rich.nra", "--at", "1", "--json"]);
     let done: Value = serde_json::from_str(&said.out).unwrap();
@@ -123,28 +123,28 @@ fn an_earlier_commit_becomes_the_newest_state_again() {
     );
     done["differences"].as_array().unwrap().iter().for_each(schema::check);
     assert_eq!(room.out(&["list", "rich.nra", "-l"]), first);
-    room.changes(&["revert", "rich.nra@1"], "rich.nra: nothing has changed");
+    room.changes(&["revert", "rich.nra@1"], "rich.nra: no changes");
     let log = room.out(&["log", "rich.nra"]);
     assert!(log.contains("  1 entry back to commit 1\n") && log.contains("  back to commit 1\n"), "{log}");
     // What it undid is undone like any other commit.
-    room.changes(&["revert", "rich.nra", "-m", "again"], "brought 4 entries back to commit 4 in commit 6 (+");
+    room.changes(&["revert", "rich.nra", "-m", "again"], "restored 4 entries from commit 4 in commit 6 (+");
     assert_eq!(room.out(&["list", "rich.nra", "image.bin", "new"]), "image.bin\nnew\n");
     room.fails(&["revert", "rich.nra@9"], 2, "nra: there is no commit 9; the archive has commits 1 to 6\n");
     room.fails(
         &["revert", "rich.nra", "--at", "1", "nope"],
         1,
-        "nra: rich.nra: nothing that was named differs from commit 1; nothing was changed\nhint: nra diff rich.nra --at 1 shows what does; quote globs\n",
+        "nra: rich.nra: no selected entry differs from commit 1; nothing was changed\nhint: use nra diff rich.nra --at 1 to list the differences; quote globs\n",
     );
     let said = room.run(&["revert", "rich.nra", "--at", "1", "nope", "new"]);
     assert_eq!(said.code, Some(3));
-    assert!(said.err.contains("nope: nothing that it matches differs from commit 1"), "{}", said.err);
+    assert!(said.err.contains("nope: no matching entry differs from commit 1"), "{}", said.err);
 }
 
 #[test]
 fn the_attributes_of_the_archive_come_back_with_all_of_a_commit() {
     let room = Room::new();
     room.changes(&["attr", "rich.nra", "set", "name=Odd names"], "changed attributes of the archive in commit 2 (+");
-    room.changes(&["revert", "rich.nra"], "brought attributes of the archive back to commit 1 in commit 3 (+");
+    room.changes(&["revert", "rich.nra"], "restored attributes of the archive from commit 1 in commit 3 (+");
     assert_eq!(room.out(&["attr", "rich.nra"]), "");
 }
 
@@ -161,7 +161,7 @@ fn attributes_are_set_shown_and_removed() {
     assert!(room.out(&["info", "rich.nra"]).contains("licence       CC0\n"));
     let set = ["attr", "rich.nra", "set", "--entry", "docs/sub/**", "seen", "media-type=text/plain"];
     room.changes(&set, "changed attributes of 2 entries in commit 3 (+");
-    room.changes(&set, "rich.nra: nothing has changed");
+    room.changes(&set, "rich.nra: no changes");
     assert_eq!(
         room.out(&["attr", "rich.nra", "get", "--entry", "*.log"]),
         "docs/sub/deep/lines.log: seen\ndocs/sub/deep/lines.log: media-type=text/plain\n"
@@ -184,11 +184,11 @@ fn attributes_are_set_shown_and_removed() {
     room.fails(&["attr", "rich.nra", "rm", "name", "x"], 1, "nra: rich.nra: the archive has no attribute name, x\n");
     let said = room.run(&["attr", "rich.nra", "rm", "--entry", "*.log", "media-type", "x"]);
     assert_eq!(said.code, Some(3), "{}", said.err);
-    assert!(said.err.contains("what matches has no attribute x") && said.err.contains("in commit 6"), "{}", said.err);
+    assert!(said.err.contains("matching entries have no attribute x") && said.err.contains("in commit 6"), "{}", said.err);
     room.fails(
         &["attr", "rich.nra", "rm", "--entry", "*.log", "media-type"],
         1,
-        "nra: rich.nra: what matches has no attribute media-type\n",
+        "nra: rich.nra: matching entries have no attribute media-type\n",
     );
     assert_eq!(room.out(&["attr", "rich.nra@2", "get", "name"]), "Odd names\n");
     assert_eq!(room.run(&["attr", "rich.nra", "set", "media-type=x"]).code, Some(2));
@@ -243,7 +243,7 @@ fn files_are_added_and_updated() {
     assert_eq!(room.out(&["add", "rich.nra", "tree", "--as", "in", "-n"]), "in\nin/a\nin/a/one\nin/two\n");
     room.changes(&["add", "rich.nra", "tree", "--as", "in", "-m", "more"], "added 4 entries in commit 2 (+");
     assert_eq!(room.out(&["cat", "rich.nra", "in/a/one"]), "1\n");
-    room.changes(&["add", "rich.nra", "tree", "--as", "in", "--update"], "rich.nra: nothing has changed");
+    room.changes(&["add", "rich.nra", "tree", "--as", "in", "--update"], "rich.nra: no changes");
     room.write("tree/two", "two\n");
     room.write("tree/three", "3\n");
     assert_eq!(room.out(&["add", "rich.nra", "tree", "--as", "in", "-u", "-n"]), "in\nin/three\nin/two\n");
@@ -262,7 +262,7 @@ fn files_are_added_and_updated() {
     room.fails(
         &["add", "rich.nra@1", "tree"],
         2,
-        "nra: rich.nra@1: commit 1 cannot be changed, only the newest state of an archive can\n",
+        "nra: cannot change rich.nra@1: only the newest commit can be changed\n",
     );
     assert_eq!(room.run(&["add", "tree/two", "tree"]).code, Some(4));
 }
@@ -274,7 +274,7 @@ fn what_is_of_another_kind_is_not_replaced_unasked() {
     room.write("tree/docs", "a file now\n");
     room.write("tree/image.bin/new", "a directory now\n");
     room.write("tree/more", "x\n");
-    let hint = "hint: -f puts files in the place of directories, and directories in the place of files\n";
+    let hint = "hint: use -f to replace directories by files and files by directories\n";
     let said = room.run(&["add", "rich.nra", "tree"]);
     assert_eq!(said.code, Some(3), "{}", said.err);
     assert!(said.err.contains("added 1 entry, 3 left out in commit 2"), "{}", said.err);
@@ -396,7 +396,7 @@ fn an_update_keeps_tags_and_notes_modes() {
     room.write("tree/one", "1\n");
     room.changes(&["add", "rich.nra", "tree", "--as", "in"], "added 2 entries");
     room.changes(&["attr", "rich.nra", "set", "--entry", "in/one", "good"], "changed");
-    room.changes(&["add", "rich.nra", "tree", "--as", "in", "-u"], "rich.nra: nothing has changed");
+    room.changes(&["add", "rich.nra", "tree", "--as", "in", "-u"], "rich.nra: no changes");
     fs::set_permissions(room.directory.path().join("tree/one"), fs::Permissions::from_mode(0o600)).unwrap();
     room.changes(&["add", "rich.nra", "tree", "--as", "in", "-u"], "added 0 entries, replaced 1, 1 unchanged in commit 4");
     assert_eq!(room.out(&["attr", "rich.nra", "--entry", "in/one"]), "in/one: good\n");
@@ -411,7 +411,7 @@ fn a_second_writer_is_refused() {
         &["rm", "rich.nra", "owned"],
         1,
         "nra: cannot lock rich.nra: another process is changing it\n\
-         hint: wait until it has ended, and try again; reading goes on meanwhile\n",
+         hint: try again when the other process has finished; reading is possible meanwhile\n",
     );
     assert_eq!(room.out(&["list", "rich.nra", "owned"]), "owned\n");
     drop(store);
@@ -421,7 +421,7 @@ fn a_second_writer_is_refused() {
 #[test]
 fn what_an_append_has_written_so_far_is_no_remains() {
     let room = Room::new();
-    room.changes(&["mkdir", "rich.nra", "new"], "made new in commit 2");
+    room.changes(&["mkdir", "rich.nra", "new"], "created new in commit 2");
     let path = room.directory.path().join("rich.nra");
     let store = nra::format::source::FileStore::open(&path).unwrap();
     std::fs::write(&path, [room.bytes("rich.nra"), vec![7; 5_000]].concat()).unwrap();
@@ -442,7 +442,7 @@ fn compacting_drops_what_is_not_kept() {
     let (before, listed) = (room.bytes("rich.nra"), room.out(&["list", "-l", "--digest", "rich.nra"]));
     let said = room.run(&["compact", "rich.nra", "-n"]);
     assert_eq!((said.code, &said.err[..10]), (Some(0), "rich.nra: "), "{}", said.err);
-    assert!(said.err.ends_with("; 2 commits would go, 1 stay\n") && !said.err.contains("about"), "{}", said.err);
+    assert!(said.err.ends_with("; would remove 2 commits and keep 1\n") && !said.err.contains("about"), "{}", said.err);
     for keep in ["1", "2", "3"] {
         let after = |arguments: &[&str]| -> Value {
             let said = room.run(&[&["compact", "rich.nra", "--keep", keep, "--json"], arguments].concat());
@@ -460,13 +460,13 @@ fn compacting_drops_what_is_not_kept() {
     assert_eq!(room.run(&["diff", "two.nra", "rich.nra"]).code, Some(0));
     let said = room.run(&["compact", "rich.nra", "-o", "two.nra"]);
     assert_eq!(said.code, Some(1));
-    assert!(said.err.contains("it exists already") && said.err.contains("hint: -f replaces it"), "{}", said.err);
+    assert!(said.err.contains("it exists already") && said.err.contains("hint: use -f to replace it"), "{}", said.err);
     let said = room.run(&["compact", "rich.nra"]);
-    assert!(said.err.contains("2 commits dropped; they are gone for good, 1 kept"), "{}", said.err);
+    assert!(said.err.contains("removed 2 commits permanently, kept 1"), "{}", said.err);
     assert!(room.bytes("rich.nra").len() * 4 < before.len());
     assert_eq!(room.out(&["list", "-l", "--digest", "rich.nra"]), listed);
     assert_eq!(room.run(&["verify", "rich.nra"]).code, Some(0));
-    room.changes(&["compact", "rich.nra"], "rich.nra: there is nothing to save");
+    room.changes(&["compact", "rich.nra"], "rich.nra: already compact");
     assert_eq!(
         std::fs::read_dir(room.directory.path())
             .unwrap()

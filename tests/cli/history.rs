@@ -25,7 +25,7 @@ fn commits_that_are_not_there_are_refused() {
     for arguments in [&["list", "rich.nra@2"][..], &["cat", "rich.nra", "owned", "--at", "2"], &["log", "rich.nra@2"]] {
         room.fails(arguments, 2, message);
     }
-    room.fails(&["list", "rich.nra@1", "--at", "2"], 2, "nra: rich.nra@1 and --at 2 name two commits\n");
+    room.fails(&["list", "rich.nra@1", "--at", "2"], 2, "nra: rich.nra@1 and --at 2 name different commits\n");
 }
 
 #[test]
@@ -61,7 +61,8 @@ fn differences_are_told_with_their_code() {
     room.fails(
         &["diff", "rich.nra"],
         2,
-        "nra: rich.nra: there is no commit before 1\nhint: name a second archive or directory\n",
+        "nra: rich.nra: commit 1 is the first one
+hint: give a second archive or directory\n",
     );
     assert_eq!(room.run(&["diff", "rich.nra", "none.nra"]).code, Some(2));
     assert_eq!(room.run(&["diff", "there"]).code, Some(2));
@@ -91,7 +92,7 @@ fn a_commit_is_converted_and_a_dry_run_tells_what_comes_of_it() {
         let length = std::fs::metadata(room.directory.path().join(&output)).unwrap().len();
         assert_eq!(done["archive_bytes"].as_u64(), Some(length), "{kind}");
         let again = room.run(&[&line[..], &["-n"]].concat());
-        assert!(again.code == Some(1) && again.err.contains("-f replaces"), "{kind}: {}", again.err);
+        assert!(again.code == Some(1) && again.err.contains("use -f to replace"), "{kind}: {}", again.err);
     }
     let entries = room.out(&["list", "out.tar.zst", "--jsonl"]);
     let entry: serde_json::Value = serde_json::from_str(entries.lines().next().unwrap()).unwrap();

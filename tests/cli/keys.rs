@@ -92,7 +92,7 @@ fn keys_are_added_changed_and_removed() {
     listed["keys"].as_array().unwrap().iter().for_each(schema::check);
     good(&run(at, &key, &["verify", "a.nra"]));
     let said = run(at, &password, &["key", "add", "a.nra", "--new-key-file", "raw"]);
-    assert!(said.code == Some(1) && said.err.contains("key 2 is that password or key already"), "{}", said.err);
+    assert!(said.code == Some(1) && said.err.contains("this password or key is already key 2"), "{}", said.err);
     let said = run(at, &key, &["key", "add", "a.nra"]);
     assert!(said.code == Some(5) && said.err.contains("hint: --new-password-file"), "{}", said.err);
     let whole = fs::read(at.join("a.nra")).unwrap();
@@ -103,7 +103,7 @@ fn keys_are_added_changed_and_removed() {
     ] {
         let said = run(at, &key, arguments);
         good(&said);
-        assert!(said.err.starts_with(start) && said.err.ends_with(": not done, this was a dry run\n"), "{}", said.err);
+        assert!(said.err.starts_with(start) && said.err.ends_with(": dry run, nothing written\n"), "{}", said.err);
     }
     assert!(fs::read(at.join("a.nra")).unwrap() == whole, "nothing was written");
     good(&run(at, &key, &["key", "change", "a.nra", "1", "--new-password", "changed"]));

@@ -191,7 +191,7 @@ fn content_is_printed_whole_or_in_part() {
     room.fails(
         &["cat", "rich.nra", "docs/a b.txt", "--range=100-"],
         1,
-        "nra: rich.nra: 'docs/a b.txt' has 18 bytes, the range begins behind them\n",
+        "nra: rich.nra: 'docs/a b.txt': range starts past the end of the file (18 bytes)\n",
     );
     assert_eq!(room.out(&["cat", "rich.nra", "docs/empty"]), "");
 }
@@ -213,108 +213,111 @@ fn messages_say_what_failed_and_why() {
         (
             &["list", "text"],
             4,
-            "nra: text: no archive that nra reads: it looks like text\nhint: nra formats lists what is read\n",
+            "nra: text: no archive that nra reads: it looks like text\nhint: use nra formats to list supported formats\n",
         ),
         (
             &["list", "-"],
             4,
-            "nra: standard input: no archive that nra reads: it is empty\nhint: nra formats lists what is read\n",
+            "nra: standard input: no archive that nra reads: it is empty\nhint: use nra formats to list supported formats\n",
         ),
-        (&["cat", "rich.nra", "nope"], 1, "nra: rich.nra: no entry nope\nhint: nra list rich.nra shows what is in it\n"),
-        (&["cat", "rich.nra", "docs"], 1, "nra: rich.nra: docs is a directory, not a file\n"),
-        (&["cat", "rich.nra", "link"], 1, "nra: rich.nra: link is a symlink to 'docs/a b.txt', not a file\n"),
+        (&["cat", "rich.nra", "nope"], 1, "nra: rich.nra: no entry nope\nhint: use nra list rich.nra to list its entries\n"),
+        (&["cat", "rich.nra", "docs"], 1, "nra: rich.nra: docs: not a file but a directory\n"),
+        (&["cat", "rich.nra", "link"], 1, "nra: rich.nra: link: not a file but a symlink to 'docs/a b.txt'\n"),
         (
             &["list", "rich.nra", "nope"],
             1,
-            "nra: rich.nra: no entry matches nope\nhint: nra list rich.nra shows what is in it; quote globs\n",
+            "nra: rich.nra: no entry matches nope\nhint: use nra list rich.nra to list its entries; quote globs\n",
         ),
         (&["list", "rich.nra", "nope", "owned"], 3, "nra: warning: nope: no entry matches\n"),
         (&["list", "rich.nra", "nope", "owned", "-q"], 3, ""),
         (
             &["list", "rich.nra", "a["],
             1,
-            "nra: rich.nra: no entry matches 'a[' (no glob: unclosed character class; missing ']')\n\
-             hint: nra list rich.nra shows what is in it; quote globs\n",
+            "nra: rich.nra: no entry matches 'a[' (invalid glob: unclosed character class; missing ']')\n\
+             hint: use nra list rich.nra to list its entries; quote globs\n",
         ),
-        (&["du", "rich.nra", "nope"], 1, "nra: rich.nra: no entry nope\nhint: nra list rich.nra shows what is in it\n"),
+        (&["du", "rich.nra", "nope"], 1, "nra: rich.nra: no entry nope\nhint: use nra list rich.nra to list its entries\n"),
         (&["grep", "rich.nra", "zebra"], 1, ""),
-        (&["grep", "rich.nra", "("], 2, "nra: regular expression '(': unclosed group\nhint: -F takes it as plain text\n"),
+        (&["grep", "rich.nra", "("], 2, "nra: invalid regular expression '(': unclosed group\nhint: use -F to search for plain text\n"),
         (
             &["grep", "zebra", "rich.nra"],
             2,
-            "nra: cannot open zebra: no such file or directory\nhint: the archive comes first: nra grep rich.nra REGEX\n",
+            "nra: cannot open zebra: no such file or directory\nhint: put the archive first: nra grep rich.nra REGEX\n",
         ),
         (
             &["list", "rich.nra", "--lnog"],
             2,
-            "nra: there is no option --lnog\nhint: did you mean --long?\nhint: nra list --help lists what there is\n",
+            "nra: unknown option --lnog\nhint: did you mean --long?\nhint: use nra list --help for help\n",
         ),
         (
             &["lits", "rich.nra"],
             2,
-            "nra: no command lits, and no file of that name\nhint: did you mean nra list?\nhint: nra --help lists what there is\n",
+            "nra: unknown command lits\nhint: did you mean nra list?\nhint: use nra --help for help\n",
         ),
         (
             &["rich.nra"],
             2,
-            "nra: nra rich.nra opens the browser, which needs a terminal\nhint: nra list rich.nra shows what is in it\nhint: nra --help lists what there is\n",
+            "nra: nra rich.nra opens the browser and requires a terminal\nhint: use nra list rich.nra to list its entries\nhint: use nra --help for help\n",
         ),
-        (&["cat", "rich.nra"], 2, "nra: PATH is missing\nhint: nra cat --help lists what there is\n"),
-        (&["nosuch", "list"], 2, "nra: no command nosuch, and no file of that name\nhint: nra --help lists what there is\n"),
+        (&["cat", "rich.nra"], 2, "nra: missing PATH\nhint: use nra cat --help for help\n"),
+        (&["nosuch", "list"], 2, "nra: unknown command nosuch\nhint: use nra --help for help\n"),
         (
             &["-xf", "rich.nra"],
             2,
-            "nra: there is no option -x\nhint: did you mean nra extract?\nhint: nra --help lists what there is\n",
+            "nra: unknown option -x\nhint: did you mean nra extract?\nhint: use nra --help for help\n",
         ),
-        (&["-q"], 2, "nra: a command is missing\nhint: nra --help lists what there is\n"),
+        (&["-q"], 2, "nra: missing command\nhint: use nra --help for help\n"),
         (
             &["stream", "-u", "http://host/a.nra", "--file-id", "a"],
             1,
-            "nra: cannot open http://host/a.nra: URLs are not read by this version\n\
-             hint: fetch the archive first; - reads it from standard input: curl URL | nra list -\n",
+            "nra: cannot open http://host/a.nra: URLs are not supported\n\
+             hint: download the archive first, or pipe it: curl URL | nra list -\n",
         ),
         (
             &["list", "rich.nra", "-dash"],
             2,
-            "nra: there is no option -d\nhint: -- in front of -dash makes it a name\nhint: nra list --help lists what there is\n",
+            "nra: unknown option -d\nhint: put -- before -dash to use it as a name\nhint: use nra list --help for help\n",
         ),
         (
             &["mount", "rich.nra", "x"],
             2,
-            "nra: nra mount is not built into this version\nhint: nra browse ARCHIVE looks around in it, nra extract takes out what is needed\nhint: nra --help lists what there is\n",
+            "nra: nra mount is not supported
+hint: use nra browse ARCHIVE or nra extract ARCHIVE instead\nhint: use nra --help for help\n",
         ),
         (
             &["ritch.nra"],
             2,
-            "nra: no command ritch.nra, and no file of that name\nhint: did you mean the file rich.nra?\nhint: nra --help lists what there is\n",
+            "nra: unknown command ritch.nra\nhint: did you mean the file rich.nra?\nhint: use nra --help for help\n",
         ),
-        (&["extract", "rich.nra", "--max-size", "100"], 1, "nra: rich.nra: there is 615 B of content, --max-size allows 100 B\n"),
+        (&["extract", "rich.nra", "--max-size", "100"], 1, "nra: rich.nra: 615 B of content exceed --max-size 100 B\n"),
         (
             &["pack", "rich.nra", "-o", "rich.nra", "-f"],
             1,
-            "nra: cannot pack rich.nra: it is where the archive is to go\nhint: -o chooses another name for the archive\n",
+            "nra: cannot pack rich.nra: it is where the archive is to go\nhint: use -o to choose another name for the archive\n",
         ),
-        (&["pack", ".", "-o", "x.nra", "--prefix", ""], 2, "nra: --prefix is empty; . stores at the top\n"),
-        (&["extract", "rich.nra", "-T", "-"], 1, "nra: standard input names no entry\n"),
+        (&["pack", ".", "-o", "x.nra", "--prefix", ""], 2, "nra: --prefix is empty (use . for the top directory)\n"),
+        (&["extract", "rich.nra", "-T", "-"], 1, "nra: standard input lists no paths\n"),
         (
             &["list", "rich.nra", "--memory", "1M"],
             2,
-            "nra: --memory 1M: 32M is the least that nra works with\nhint: nra list --help lists what there is\n",
+            "nra: --memory 1M: at least 32M is required\nhint: use nra list --help for help\n",
         ),
         (
             &["pack", ".", "--codec", "lz4", "--best"],
             2,
-            "nra: only zstd has levels\nhint: leave out --codec, or --level, --fast and --best\n",
+            "nra: only zstd has compression levels
+hint: omit --codec, or omit --level, --fast and --best\n",
         ),
         (
             &["pack", "-", "-o", "x.nra"],
             2,
-            "nra: - is no input: what comes from standard input has no name to be stored under\nhint: ./- names a file of that name; -T - reads names of inputs from standard input\n",
+            "nra: cannot pack standard input: it has no name
+hint: use ./- for a file named -, or -T - to read input names from standard input\n",
         ),
         (
             &["list", "rich.nra", "--memory", "1X"],
             2,
-            "nra: --memory 1X: unknown unit 'X' (known: K, M, G, T, P, E, with iB or B behind)\nhint: nra list --help lists what there is\n",
+            "nra: --memory 1X: unknown unit 'X' (use K, M, G, T, P or E, optionally followed by iB or B)\nhint: use nra list --help for help\n",
         ),
     ] {
         room.fails(arguments, code, message);
@@ -432,16 +435,16 @@ fn damage_is_named_and_the_rest_still_reads() {
     assert_eq!(said.code, Some(4));
     assert!(
         said.out.starts_with("damaged: block payload at offset 320: ")
-            && said.out.contains("hurts 6 entries\n    docs/a b.txt\n"),
+            && said.out.contains("affects 6 entries\n    docs/a b.txt\n"),
         "{}",
         said.out
     );
-    assert!(said.err.starts_with("nra: bad.nra is damaged in 1 place; 6 entries hurt ("), "{}", said.err);
+    assert!(said.err.starts_with("nra: bad.nra is damaged in 1 place; 6 entries affected ("), "{}", said.err);
     check_json(&room, &["verify", "bad.nra"], 4);
     let said = room.run(&["cat", "bad.nra", "owned"]);
     assert_eq!((said.code, said.out.as_str()), (Some(4), ""));
     assert!(said.err.starts_with("nra: bad.nra: owned: block at offset 256 is damaged: "), "{}", said.err);
-    assert!(said.err.ends_with("\nhint: nra verify bad.nra tells what is damaged\n"), "{}", said.err);
+    assert!(said.err.ends_with("\nhint: use nra verify bad.nra to list the damage\n"), "{}", said.err);
     assert_eq!(room.out(&["list", "bad.nra", "owned", "pipe"]), "owned\npipe\n");
     let said = room.run(&["grep", "bad.nra", "two"]);
     assert_eq!(said.code, Some(4));
@@ -513,15 +516,15 @@ fn what_cat_does_not_print_is_named_in_json() {
     let said = room.run(&["cat", "rich.nra", "nope", "owned", "--json"]);
     let document: Value = serde_json::from_str(&said.out).unwrap();
     let warning = &document["summary"]["warnings"][0];
-    assert_eq!((&warning["path"], &warning["message"]), (&"nope".into(), &"no entry of that path".into()), "{document}");
-    assert_eq!((said.code, said.err.as_str()), (Some(3), "nra: warning: nope: no entry of that path\n"));
+    assert_eq!((&warning["path"], &warning["message"]), (&"nope".into(), &"entry not found".into()), "{document}");
+    assert_eq!((said.code, said.err.as_str()), (Some(3), "nra: warning: nope: entry not found\n"));
 }
 
 #[test]
 fn a_pattern_that_matches_nothing_is_a_failure_of_extract() {
     let room = Room::new();
     for arguments in [&["extract", "rich.nra", "nope", "-n"][..], &["extract", "rich.nra", "nope"]] {
-        let message = "nra: rich.nra: no entry matches nope\nhint: nra list rich.nra shows what is in it; quote globs\n";
+        let message = "nra: rich.nra: no entry matches nope\nhint: use nra list rich.nra to list its entries; quote globs\n";
         room.fails(arguments, 1, message);
     }
     assert_eq!(room.run(&["extract", "rich.nra", "nope", "owned", "-n"]).code, Some(3));
@@ -614,7 +617,8 @@ fn manual_pages_are_made() {
             assert!(room.directory.path().join(format!("pages/{name}.1")).exists(), "{name}");
         }
     }
-    room.fails(&["man", "pack", "x"], 2, "nra: nra pack has no command x\nhint: nra man DIR writes all pages\n");
+    room.fails(&["man", "pack", "x"], 2, "nra: unknown command nra pack x
+hint: use nra man DIR to write all pages\n");
 }
 
 #[test]

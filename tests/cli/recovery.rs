@@ -35,7 +35,7 @@ fn damage_is_told_and_repaired() {
     let archive = room.file("rich.nra");
     let plain = fs::read(&archive).unwrap();
     let said = room.run(&["protect", "rich.nra", "--recovery", "20", "-n"]);
-    assert!(said.err.starts_with("rich.nra: recovery data would take "), "{}", said.err);
+    assert!(said.err.starts_with("rich.nra: would add recovery data: "), "{}", said.err);
     assert_eq!(fs::read(&archive).unwrap(), plain);
     let summary = room.json(&["protect", "rich.nra", "--recovery", "20", "--json"], 0);
     assert_eq!((&summary["percent"], &summary["protected_bytes"]), (&20.into(), &plain.len().into()));
@@ -79,7 +79,7 @@ fn more_damage_than_that_leaves_the_archive_alone() {
     assert_eq!(room.run(&["repair", "rich.nra", "-n"]).code, Some(4));
     let said = room.run(&["repair", "rich.nra"]);
     assert_eq!(said.code, Some(4), "{}", said.err);
-    assert!(said.err.contains("is damaged, more than the recovery data of 5 % restores"), "{}", said.err);
+    assert!(said.err.contains("exceeds the recovery data of 5 %"), "{}", said.err);
     assert!(said.err.contains("hint: nra salvage rich.nra -o OUT"), "{}", said.err);
     assert!(fs::read(&archive).unwrap() == before);
     let left = fs::read_dir(room.directory.path())
@@ -95,7 +95,7 @@ fn a_change_drops_it_and_says_so_and_compacting_keeps_it() {
     fs::write(room.file("text"), "some text").unwrap();
     for change in [&["mkdir", "rich.nra", "new"][..], &["add", "rich.nra", "text"], &["attr", "rich.nra", "set", "name=x"]] {
         let said = room.run(change);
-        assert!(said.code == Some(0) && said.err.contains("nra protect rich.nra makes it anew"), "{}", said.err);
+        assert!(said.code == Some(0) && said.err.contains("run nra protect rich.nra to add it again"), "{}", said.err);
         // What it grew by is not set against the recovery data.
         assert!(said.err.contains(" (+") && !said.err.contains("(+0 B)"), "{}", said.err);
         assert_eq!(room.json(&["info", "rich.nra", "--json"], 0)["recovery"], Value::Null);
@@ -146,7 +146,7 @@ fn memory_for_recovery_data_is_bounded() {
     room.run(&["protect", "large.nra"]);
     damage(&room.file("large.nra"), 9 << 20, 700_000);
     let said = room.run(&["repair", "large.nra", "--memory", "32M"]);
-    assert!(said.code == Some(1) && said.err.contains("hint: --memory raises the limit"), "{}", said.err);
+    assert!(said.code == Some(1) && said.err.contains("hint: use --memory to raise the limit"), "{}", said.err);
     assert_eq!(room.run(&["repair", "large.nra"]).code, Some(0));
 }
 
@@ -170,7 +170,7 @@ fn an_archive_is_packed_with_it() {
     let room = Room::new();
     fs::write(room.file("text"), "some text").unwrap();
     let said = room.run(&["pack", "text", "-o", "text.nra", "--recovery", "30"]);
-    assert!(said.code == Some(0) && said.err.contains("recovery data of 30 % takes "), "{}", said.err);
+    assert!(said.code == Some(0) && said.err.contains("added 30 % recovery data ("), "{}", said.err);
     let whole = fs::read(room.file("text.nra")).unwrap();
     damage(&room.file("text.nra"), 0, 256);
     assert_eq!(room.run(&["repair", "text.nra"]).code, Some(0));
@@ -226,7 +226,7 @@ fn a_lost_tail_is_not_called_a_lost_index() {
     let document: Value = serde_json::from_str(&said.out).unwrap();
     assert_eq!(document["summary"]["complete"], true);
     let said = room.run(&["verify", "rich.nra"]);
-    assert!(said.err.contains("0 entries hurt") && said.err.contains("nra salvage rich.nra -o OUT"), "{}", said.err);
+    assert!(said.err.contains("0 entries affected") && said.err.contains("nra salvage rich.nra -o OUT"), "{}", said.err);
     assert!(!said.err.contains("nra extract"), "{}", said.err);
 }
 

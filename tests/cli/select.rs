@@ -48,7 +48,7 @@ fn lists_name_entries_as_they_are() {
     assert!(said.err.contains("own*") && said.err.contains("no entry matches"), "{}", said.err);
     // Nothing named is not everything.
     for command in ["list", "find", "verify", "rm", "cat"] {
-        room.fails(&[command, "rich.nra", "-T", "empty"], 1, "nra: empty names no entry\n");
+        room.fails(&[command, "rich.nra", "-T", "empty"], 1, "nra: empty lists no paths\n");
     }
     assert_eq!(room.run(&["rm", "rich.nra", "-x", "owned"]).code, Some(2));
     let said = room.run(&["rm", "rich.nra", "-n", "-T", "names"]);
@@ -157,11 +157,11 @@ fn owners_are_given_as_chown_takes_them() {
     assert_eq!(owner("root:"), ["0", "0", "\"root\"", "\"root\""]);
     assert_eq!(owner("0:"), ["0", "0", "", ""]);
     for (wrong, why) in [
-        (":", "neither a user nor a group is named"),
-        ("", "neither a user nor a group is named"),
-        ("99999999999", "the user is too large: 4294967294 is the highest"),
-        ("0:4294967295", "the group is too large: 4294967294 is the highest"),
-        ("4000000000:", "this user has no group here; USER:GROUP names one"),
+        (":", "expected a user or a group"),
+        ("", "expected a user or a group"),
+        ("99999999999", "user ID is too large (at most 4294967294)"),
+        ("0:4294967295", "group ID is too large (at most 4294967294)"),
+        ("4000000000:", "unknown login group (use USER:GROUP)"),
     ] {
         let said = room.run(&["pack", "f", "-o", "x.nra", "--owner", wrong]);
         assert!(said.code == Some(2) && said.err.contains(why), "{wrong}: {}", said.err);
@@ -174,7 +174,7 @@ fn a_name_that_promises_another_container_is_told_at_once() {
     std::fs::write(room.directory.path().join("f"), "x").unwrap();
     let said = room.run(&["pack", "f", "-o", "f.zip", "--prefix", "."]);
     assert_eq!(said.code, Some(0));
-    let told = "nra: warning: f.zip: its name ends with .zip, but it is NRA 5\nhint: nra convert writes other kinds of archives\npacked 1 file, ";
+    let told = "nra: warning: f.zip: its name ends with .zip, but it is NRA 5\nhint: use nra convert to write other archive formats\npacked 1 file, ";
     assert!(said.err.starts_with(told), "{}", said.err);
     assert_eq!(room.run(&["list", "f.zip"]).out, "f\n");
 }

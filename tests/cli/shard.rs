@@ -73,7 +73,7 @@ const DAMAGED: [(&str, i32, &str); 57] = [
     ("bad_magic", 4, "no archive that nra reads: it looks like no kind that is known"),
     ("bad_version_1", 4, "Shard version 1 is not supported (known: 2)"),
     ("bad_version_3", 4, "Shard version 3 is not supported (known: 2)"),
-    ("checksum_zeroed", 4, "Shard entry at offset 320: checksum 00000000 expected, 9a71bb4c found; hurts 1 entry\n    alpha"),
+    ("checksum_zeroed", 4, "Shard entry at offset 320: checksum 00000000 expected, 9a71bb4c found; affects 1 entry\n    alpha"),
     ("checksum_zeroed_no_flag", 0, "ok"),
     ("compression_default_9", 0, "ok"),
     (
@@ -89,23 +89,23 @@ const DAMAGED: [(&str, i32, &str); 57] = [
     ("entry_count_10000001", 4, "number of entries is 10000001, more than the limit of 10000000"),
     ("entry_count_4294967295", 4, "number of entries is 4294967295, more than the limit of 10000000"),
     ("entry_count_5", 4, "names at 256 and data at 320; between the end of the index, 304, and that of the file, 515, expected"),
-    ("flipped_data_byte", 4, "offset 384: checksum 4bb0dc25 expected, d070ddcf found; hurts 1 entry\n    beta/hundred"),
-    ("flipped_data_byte_no_checksum_flag", 4, "checksum 4bb0dc25 expected, d070ddcf found; hurts 1 entry\n    beta/hundred"),
-    ("flipped_lz4_byte", 4, "offset 512: checksum 6039a0a0 expected, 17a5e40f found; hurts 1 entry\n    text"),
-    ("flipped_zstd_byte", 4, "offset 512: checksum 6039a0a0 expected, 189c0731 found; hurts 1 entry\n    text"),
+    ("flipped_data_byte", 4, "offset 384: checksum 4bb0dc25 expected, d070ddcf found; affects 1 entry\n    beta/hundred"),
+    ("flipped_data_byte_no_checksum_flag", 4, "checksum 4bb0dc25 expected, d070ddcf found; affects 1 entry\n    beta/hundred"),
+    ("flipped_lz4_byte", 4, "offset 512: checksum 6039a0a0 expected, 17a5e40f found; affects 1 entry\n    text"),
+    ("flipped_zstd_byte", 4, "offset 512: checksum 6039a0a0 expected, 189c0731 found; affects 1 entry\n    text"),
     ("header_only_63", 4, "64 bytes expected, the file has 63"),
     ("index_entry_size_49", 4, "index records of 49 bytes, 48 expected"),
     ("index_not_in_offset_order", 4, "entry 3: content at 384, 515 or more expected"),
-    ("lz4_both_codec_bits", 4, "offset 512: compressed with two codecs; hurts 1 entry\n    text"),
-    ("lz4_flag_no_codec", 4, "offset 512: compressed without a codec; hurts 1 entry\n    text"),
-    ("lz4_flags_cleared", 4, "offset 512: 4050 bytes of content in 72 that are not compressed; hurts 1 entry\n    text"),
-    ("lz4_orig_size_minus1", 4, "offset 512: 4049 raw bytes expected, more found; hurts 1 entry\n    text"),
+    ("lz4_both_codec_bits", 4, "offset 512: compressed with two codecs; affects 1 entry\n    text"),
+    ("lz4_flag_no_codec", 4, "offset 512: compressed without a codec; affects 1 entry\n    text"),
+    ("lz4_flags_cleared", 4, "offset 512: 4050 bytes of content in 72 that are not compressed; affects 1 entry\n    text"),
+    ("lz4_orig_size_minus1", 4, "offset 512: 4049 raw bytes expected, more found; affects 1 entry\n    text"),
     (
         "lz4_orig_size_over_1g",
         4,
-        "offset 512: a content of 1073741825 bytes, more than the limit of 1073741824; hurts 1 entry\n    text",
+        "offset 512: a content of 1073741825 bytes, more than the limit of 1073741824; affects 1 entry\n    text",
     ),
-    ("lz4_orig_size_plus1", 4, "offset 512: 4051 raw bytes expected, 4050 found; hurts 1 entry\n    text"),
+    ("lz4_orig_size_plus1", 4, "offset 512: 4051 raw bytes expected, 4050 found; affects 1 entry\n    text"),
     ("lz4_unknown_flag_bits", 0, "ok"),
     ("name_hash_wrong", 0, "the stored hash of name alpha is wrong"),
     ("name_len_out_of_range", 4, "offset 208 is damaged: entry 3: a name that ends at 60030 of 64 bytes of names"),
@@ -134,17 +134,17 @@ const DAMAGED: [(&str, i32, &str); 57] = [
     ("truncated_header", 4, "64 bytes expected, the file has 40"),
     ("truncated_index", 4, "a length of 515 bytes expected, the file has 170"),
     ("truncated_index_size_fixed", 4, "an index of 4 entries does not fit into 170 bytes"),
-    ("zstd_bomb", 4, "offset 128: 100 raw bytes expected, more found; hurts 1 entry\n    bomb"),
-    ("zstd_both_codec_bits", 4, "offset 512: compressed with two codecs; hurts 1 entry\n    text"),
-    ("zstd_flag_no_codec", 4, "offset 512: compressed without a codec; hurts 1 entry\n    text"),
-    ("zstd_flags_cleared", 4, "offset 512: 4050 bytes of content in 65 that are not compressed; hurts 1 entry\n    text"),
-    ("zstd_orig_size_minus1", 4, "offset 512: 4049 raw bytes expected, more found; hurts 1 entry\n    text"),
+    ("zstd_bomb", 4, "offset 128: 100 raw bytes expected, more found; affects 1 entry\n    bomb"),
+    ("zstd_both_codec_bits", 4, "offset 512: compressed with two codecs; affects 1 entry\n    text"),
+    ("zstd_flag_no_codec", 4, "offset 512: compressed without a codec; affects 1 entry\n    text"),
+    ("zstd_flags_cleared", 4, "offset 512: 4050 bytes of content in 65 that are not compressed; affects 1 entry\n    text"),
+    ("zstd_orig_size_minus1", 4, "offset 512: 4049 raw bytes expected, more found; affects 1 entry\n    text"),
     (
         "zstd_orig_size_over_1g",
         4,
-        "offset 512: a content of 1073741825 bytes, more than the limit of 1073741824; hurts 1 entry\n    text",
+        "offset 512: a content of 1073741825 bytes, more than the limit of 1073741824; affects 1 entry\n    text",
     ),
-    ("zstd_orig_size_plus1", 4, "offset 512: 4051 raw bytes expected, 4050 found; hurts 1 entry\n    text"),
+    ("zstd_orig_size_plus1", 4, "offset 512: 4051 raw bytes expected, 4050 found; affects 1 entry\n    text"),
     ("zstd_unknown_flag_bits", 0, "ok"),
 ];
 
@@ -229,10 +229,10 @@ fn what_is_asked_for_wins_over_what_the_file_was() {
         }
     }
     for (options, sentence) in [
-        (&["--align", "8", "out.shard"][..], "Shard files align to 16, 32 or 64 bytes, not to 8"),
-        (&["--align", "4096", "out.shard"], "Shard files align to 16, 32 or 64 bytes, not to 4096"),
-        (&["--dialect", "go", "out.nra"], "--dialect is for Shard files"),
-        (&["--to", "shard", "-"], "a Shard file can't go to standard output"),
+        (&["--align", "8", "out.shard"][..], "--align 8 is not supported for Shard files"),
+        (&["--align", "4096", "out.shard"], "--align 4096 is not supported for Shard files"),
+        (&["--dialect", "go", "out.nra"], "--dialect requires a Shard file"),
+        (&["--to", "shard", "-"], "cannot write a Shard file to standard output"),
     ] {
         let said = run(&[&["convert", "-f", "py_zstd.shard"], options].concat());
         assert!(said.code == Some(2) && said.err.contains(sentence), "{}", said.err);
@@ -285,7 +285,7 @@ fn a_plain_file_loses_nothing_worth_an_exit_code() {
 fn advice_is_given_where_it_helps() {
     let (_folder, run) = beside("corrupt/flipped_data_byte.shard");
     let said = run(&["convert", "flipped_data_byte.shard", "a.nra"]);
-    assert!(said.code == Some(4) && said.err.contains("--keep-going keeps what is not hurt"), "{}", said.err);
+    assert!(said.code == Some(4) && said.err.contains("use --keep-going to skip damaged entries"), "{}", said.err);
     let (_folder, run) = beside("corrupt/overlap.shard");
     let said = run(&["convert", "overlap.shard", "a.nra"]);
     assert!(said.code == Some(4) && said.err.contains("get another copy") && !said.err.contains("--keep-going"), "{}", said.err);

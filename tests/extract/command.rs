@@ -64,11 +64,11 @@ fn several_names_go_into_a_folder_and_what_exists_is_safe() {
     let (code, _, err) = room.nra(&["extract", "tree.nra"]);
     assert_eq!(code, 1);
     assert_eq!(err.lines().next(), Some("nra: exists already: tree/a.txt, tree/d/b.txt, tree/d/e/c.txt"));
-    assert!(err.contains("hint: -f replaces, -k skips"), "{err}");
+    assert!(err.contains("hint: nothing was written; use -f to replace, -k to skip"), "{err}");
     assert_eq!(room.nra(&["extract", "tree.nra", "-k"]).0, 0);
     assert_eq!(room.read("tree/a.txt"), "mine");
     let (code, _, err) = room.nra(&["x", "tree.nra", "--backup"]);
-    assert!(code == 0 && err.contains(", 3 moved aside to NAME~ → tree"), "{err}");
+    assert!(code == 0 && err.contains(", 3 backed up to NAME~ → tree"), "{err}");
     assert_eq!((room.read("tree/a.txt"), room.read("tree/a.txt~")), ("alpha".into(), "mine".into()));
 }
 
@@ -192,7 +192,7 @@ fn damage_costs_its_entries_and_is_code_4() {
 fn too_much_content_is_refused() {
     let room = Room::new();
     let (code, _, err) = room.nra(&["extract", "tree.nra", "-C", "out", "--max-size", "13"]);
-    assert_eq!((code, err.as_str()), (1, "nra: tree.nra: there is 14 B of content, --max-size allows 13 B\n"));
+    assert_eq!((code, err.as_str()), (1, "nra: tree.nra: 14 B of content exceed --max-size 13 B\n"));
     assert!(!room.at("out").exists());
 }
 
@@ -209,7 +209,7 @@ fn a_full_disk_is_told_with_what_is_there() {
         let text = String::from_utf8(output.stderr).unwrap();
         assert!(text.contains("nra: warning: out: the content takes up to "), "{text}");
         assert!(text.contains("nra: cannot write out/b: no space left on device\n"), "{text}");
-        assert!(text.contains("hint: 1 entry was made before that, whole; -k goes on with the rest\n"), "{text}");
+        assert!(text.contains("hint: 1 entry was extracted completely; use -k to continue with the rest\n"), "{text}");
         assert!(directory.join("out/a").exists() && !directory.join("out/b").exists());
     });
 }

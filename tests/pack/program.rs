@@ -44,7 +44,7 @@ fn a_plain_call_packs_beside_the_input() {
     assert_eq!(Packed::open(&place.at("in.nra")).paths(), ["a.txt", "sub", "sub/b.txt", "sub/c.tmp"]);
     let again = run(&place, &["in"]);
     assert_eq!(again.status.code(), Some(1));
-    assert!(text(&again.stderr).contains("hint: -f replaces in.nra"), "{}", text(&again.stderr));
+    assert!(text(&again.stderr).contains("hint: use -f to replace in.nra"), "{}", text(&again.stderr));
     assert_eq!(run(&place, &["in", "-f", "-q"]).stderr, b"");
 }
 
@@ -304,7 +304,7 @@ fn an_interrupted_pack_leaves_nothing() {
     for (signal, expected) in [(Signal::INT, 130), (Signal::TERM, 143)] {
         let begun = std::time::Instant::now();
         let (place, code, _, said) = interrupted(signal);
-        assert!(said.ends_with("nra: interrupted\nhint: nothing of x.nra was written\n"), "{said}");
+        assert!(said.ends_with("nra: interrupted\nhint: x.nra was not written\n"), "{said}");
         assert_eq!(code, Some(expected));
         assert_eq!(place.names(), ["in"]);
         assert!(begun.elapsed() < Duration::from_secs(60));

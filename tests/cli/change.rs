@@ -259,11 +259,7 @@ fn files_are_added_and_updated() {
     assert_eq!(room.out(&["cat", "rich.nra", "in/two"]), "two\n");
     assert_eq!(room.out(&["cat", "rich.nra@2", "in/two"]), "2\n");
     room.fails(&["add", "none.nra", "tree"], 1, "nra: cannot open none.nra: no such file or directory\n");
-    room.fails(
-        &["add", "rich.nra@1", "tree"],
-        2,
-        "nra: cannot change rich.nra@1: only the newest commit can be changed\n",
-    );
+    room.fails(&["add", "rich.nra@1", "tree"], 2, "nra: cannot change rich.nra@1: only the newest commit can be changed\n");
     assert_eq!(room.run(&["add", "tree/two", "tree"]).code, Some(4));
 }
 

@@ -238,7 +238,11 @@ fn messages_say_what_failed_and_why() {
         ),
         (&["du", "rich.nra", "nope"], 1, "nra: rich.nra: no entry nope\nhint: use nra list rich.nra to list its entries\n"),
         (&["grep", "rich.nra", "zebra"], 1, ""),
-        (&["grep", "rich.nra", "("], 2, "nra: invalid regular expression '(': unclosed group\nhint: use -F to search for plain text\n"),
+        (
+            &["grep", "rich.nra", "("],
+            2,
+            "nra: invalid regular expression '(': unclosed group\nhint: use -F to search for plain text\n",
+        ),
         (
             &["grep", "zebra", "rich.nra"],
             2,
@@ -249,11 +253,7 @@ fn messages_say_what_failed_and_why() {
             2,
             "nra: unknown option --lnog\nhint: did you mean --long?\nhint: use nra list --help for help\n",
         ),
-        (
-            &["lits", "rich.nra"],
-            2,
-            "nra: unknown command lits\nhint: did you mean nra list?\nhint: use nra --help for help\n",
-        ),
+        (&["lits", "rich.nra"], 2, "nra: unknown command lits\nhint: did you mean nra list?\nhint: use nra --help for help\n"),
         (
             &["rich.nra"],
             2,
@@ -261,11 +261,7 @@ fn messages_say_what_failed_and_why() {
         ),
         (&["cat", "rich.nra"], 2, "nra: missing PATH\nhint: use nra cat --help for help\n"),
         (&["nosuch", "list"], 2, "nra: unknown command nosuch\nhint: use nra --help for help\n"),
-        (
-            &["-xf", "rich.nra"],
-            2,
-            "nra: unknown option -x\nhint: did you mean nra extract?\nhint: use nra --help for help\n",
-        ),
+        (&["-xf", "rich.nra"], 2, "nra: unknown option -x\nhint: did you mean nra extract?\nhint: use nra --help for help\n"),
         (&["-q"], 2, "nra: missing command\nhint: use nra --help for help\n"),
         (
             &["stream", "-u", "http://host/a.nra", "--file-id", "a"],
@@ -617,8 +613,12 @@ fn manual_pages_are_made() {
             assert!(room.directory.path().join(format!("pages/{name}.1")).exists(), "{name}");
         }
     }
-    room.fails(&["man", "pack", "x"], 2, "nra: unknown command nra pack x
-hint: use nra man DIR to write all pages\n");
+    room.fails(
+        &["man", "pack", "x"],
+        2,
+        "nra: unknown command nra pack x
+hint: use nra man DIR to write all pages\n",
+    );
 }
 
 #[test]

@@ -17,11 +17,7 @@ fn a_damaged_archive_becomes_a_whole_one() {
     sample::save(room.directory.path(), "broken.nra", &bytes);
     let dry = room.run(&["salvage", "broken.nra", "-o", "new.nra", "-n"]);
     assert!(dry.code == Some(4) && dry.err.contains("salvaged 13 entries"), "{}", dry.err);
-    assert!(
-        dry.err.contains(": dry run, nothing written\n") && !room.directory.path().join("new.nra").exists(),
-        "{}",
-        dry.err
-    );
+    assert!(dry.err.contains(": dry run, nothing written\n") && !room.directory.path().join("new.nra").exists(), "{}", dry.err);
     let said = room.run(&["salvage", "broken.nra", "-o", "new.nra"]);
     assert_eq!(said.code, Some(4), "{}", said.err);
     assert!(said.err.contains("salvaged 13 entries") && said.err.contains("directories of its blocks"), "{}", said.err);

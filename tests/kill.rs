@@ -55,7 +55,7 @@ fn commit(archive: &Path) -> u64 {
 
 /// Does without end what the other tests want, and says so after each time; does nothing unless it is started by one of them.
 #[test]
-fn a_process_to_be_killed() {
+fn child_process_to_kill() {
     let Some(archive) = std::env::var_os(ARCHIVE).map(PathBuf::from) else { return };
     // What the parent waits for; the test harness would keep what is printed.
     let say = |what: &str, number: u64| writeln!(std::io::stderr(), "{what} {number}").expect("the parent listens");
@@ -85,7 +85,7 @@ fn start(archive: &Path, work: &str, blocks: Option<u64>) -> Child {
             shell
         }
     };
-    command.args(["--exact", "a_process_to_be_killed", "--nocapture"]).env(ARCHIVE, archive);
+    command.args(["--exact", "child_process_to_kill", "--nocapture"]).env(ARCHIVE, archive);
     command.env(WORK, work).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("started")
 }
 
@@ -99,7 +99,7 @@ fn kill_after(mut child: Child, times: usize) -> String {
 }
 
 #[test]
-fn a_killed_writer_leaves_a_whole_archive() {
+fn killed_writer_leaves_readable_archive() {
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = tempfile::tempdir().expect("a folder");
     let archive = folder.path().join("a.nra");
@@ -216,7 +216,7 @@ fn check_whole(archive: &Path) {
 }
 
 #[test]
-fn a_killed_compaction_or_change_of_keys_leaves_a_whole_archive() {
+fn killed_compaction_or_key_change_leaves_readable_archive() {
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = tempfile::tempdir().expect("a folder");
     let archive = folder.path().join("a.nra");
@@ -239,7 +239,7 @@ fn a_killed_compaction_or_change_of_keys_leaves_a_whole_archive() {
 }
 
 #[test]
-fn a_writer_killed_in_any_write_leaves_the_old_or_the_new_archive() {
+fn writer_killed_in_any_write_leaves_old_or_new_archive() {
     const SIGXFSZ: i32 = 25;
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = tempfile::tempdir().expect("a folder");

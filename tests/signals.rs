@@ -28,7 +28,7 @@ impl Write for Buffer {
 }
 
 #[test]
-fn work_is_asked_to_stop_and_tells_how_far_it_is() {
+fn first_interrupt_stops_cleanly_and_status_signal_reports_progress() {
     signals::install();
     let buffer = Buffer::default();
     let console = Arc::new(Console::new(ConsoleOptions::default(), Box::new(buffer.clone()), None));
@@ -44,7 +44,7 @@ fn work_is_asked_to_stop_and_tells_how_far_it_is() {
 }
 
 #[test]
-fn waiting_ends_at_the_first_interrupt() {
+fn first_interrupt_ends_wait_for_input() {
     let folder = tempfile::tempdir().unwrap();
     for arguments in [&["list", "-"][..], &["convert", "-", "out.nra"], &["convert", "-", "out.tar.gz"]] {
         for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {

@@ -38,7 +38,7 @@ impl Room {
 }
 
 #[test]
-fn entries_are_removed_and_earlier_commits_keep_them() {
+fn rm_keeps_entries_in_earlier_commits() {
     let room = Room::new();
     let before = room.bytes("rich.nra");
     let listed = room.rehearses(&["rm", "rich.nra", "docs/sub", "*.bin", "-n"], "removed 4 entries in commit 2 (+");
@@ -72,7 +72,7 @@ fn entries_are_removed_and_earlier_commits_keep_them() {
 }
 
 #[test]
-fn entries_are_moved_and_directories_made() {
+fn mv_and_mkdir_change_paths() {
     let room = Room::new();
     let moves = room.rehearses(&["mv", "rich.nra", "docs/sub", "new/place", "-n"], "moved docs/sub to new/place in commit 2 (+");
     assert_eq!(moves, "docs/sub -> new/place\n");
@@ -102,7 +102,7 @@ fn entries_are_moved_and_directories_made() {
 }
 
 #[test]
-fn an_earlier_commit_becomes_the_newest_state_again() {
+fn revert_restores_earlier_commit() {
     let room = Room::new();
     room.fails(&["revert", "rich.nra"], 2, "nra: rich.nra: the newest commit is the first one\n");
     let first = room.out(&["list", "rich.nra", "-l"]);
@@ -141,7 +141,7 @@ fn an_earlier_commit_becomes_the_newest_state_again() {
 }
 
 #[test]
-fn the_attributes_of_the_archive_come_back_with_all_of_a_commit() {
+fn revert_restores_archive_attributes() {
     let room = Room::new();
     room.changes(&["attr", "rich.nra", "set", "name=Odd names"], "changed attributes of the archive in commit 2 (+");
     room.changes(&["revert", "rich.nra"], "restored attributes of the archive from commit 1 in commit 3 (+");
@@ -149,7 +149,7 @@ fn the_attributes_of_the_archive_come_back_with_all_of_a_commit() {
 }
 
 #[test]
-fn attributes_are_set_shown_and_removed() {
+fn attr_sets_shows_and_removes_attributes() {
     let room = Room::new();
     room.changes(
         &["attr", "rich.nra", "set", "name=Odd names", "licence=CC0"],
@@ -196,7 +196,7 @@ fn attributes_are_set_shown_and_removed() {
 }
 
 #[test]
-fn spaces_of_vectors_are_described() {
+fn attr_describes_embedding_spaces() {
     let room = Room::new();
     let space = "embedding:clip=model=ViT-B/32;dimension=512;metric=cosine;dtype=f32";
     room.changes(&["attr", "rich.nra", "set", space], "changed attributes of the archive in commit 2 (+");
@@ -236,7 +236,7 @@ fn spaces_of_vectors_are_described() {
 }
 
 #[test]
-fn files_are_added_and_updated() {
+fn add_adds_and_updates_files() {
     let room = Room::new();
     room.write("tree/a/one", "1\n");
     room.write("tree/two", "2\n");
@@ -265,7 +265,7 @@ fn files_are_added_and_updated() {
 
 /// A directory never goes for a file that happens to have its name, nor a file for a directory.
 #[test]
-fn what_is_of_another_kind_is_not_replaced_unasked() {
+fn add_replaces_entry_of_other_type_only_with_force() {
     let room = Room::new();
     room.write("tree/docs", "a file now\n");
     room.write("tree/image.bin/new", "a directory now\n");
@@ -299,7 +299,7 @@ fn what_is_of_another_kind_is_not_replaced_unasked() {
 }
 
 #[test]
-fn tags_stay_when_a_file_is_replaced() {
+fn add_keeps_tags_of_replaced_file() {
     let room = Room::new();
     room.write("tree/one", "1\n");
     room.write("tree/two", "2\n");
@@ -320,7 +320,7 @@ fn tags_stay_when_a_file_is_replaced() {
 }
 
 #[test]
-fn growth_is_told_without_what_lay_behind_the_archive() {
+fn reported_growth_excludes_trailing_bytes() {
     let room = Room::new();
     room.write("more", "x\n");
     room.changes(&["add", "rich.nra", "more"], "added 1 entry");
@@ -335,7 +335,7 @@ fn growth_is_told_without_what_lay_behind_the_archive() {
 }
 
 #[test]
-fn attributes_of_the_archive_are_compared() {
+fn diff_compares_archive_attributes() {
     let room = Room::new();
     room.changes(&["attr", "rich.nra", "set", "name=x"], "changed");
     assert_eq!(room.run(&["diff", "rich.nra"]).out, "~ .  (attributes)\n");
@@ -347,7 +347,7 @@ fn attributes_of_the_archive_are_compared() {
 
 /// All that a listing names has a value that can be seen, and none gives orders to a terminal.
 #[test]
-fn attributes_of_every_origin_are_shown() {
+fn attr_shows_attributes_of_all_namespaces() {
     use nra::format::entry::{Attribute, Entry, Kind, Metadata, Namespace};
     use nra::format::nra::writer::{NewContent, Writer, WriterOptions};
     let room = Room::new();
@@ -386,7 +386,7 @@ fn attributes_of_every_origin_are_shown() {
 
 /// Tags stay when the file they belong to is updated without being read.
 #[test]
-fn an_update_keeps_tags_and_notes_modes() {
+fn add_update_keeps_tags_and_changes_modes() {
     use std::os::unix::fs::PermissionsExt;
     let room = Room::new();
     room.write("tree/one", "1\n");
@@ -400,7 +400,7 @@ fn an_update_keeps_tags_and_notes_modes() {
 }
 
 #[test]
-fn a_second_writer_is_refused() {
+fn second_writer_is_rejected() {
     let room = Room::new();
     let store = nra::format::source::FileStore::open(&room.directory.path().join("rich.nra")).unwrap();
     room.fails(
@@ -415,7 +415,7 @@ fn a_second_writer_is_refused() {
 }
 
 #[test]
-fn what_an_append_has_written_so_far_is_no_remains() {
+fn running_append_is_not_reported_as_unfinished() {
     let room = Room::new();
     room.changes(&["mkdir", "rich.nra", "new"], "created new in commit 2");
     let path = room.directory.path().join("rich.nra");
@@ -429,7 +429,7 @@ fn what_an_append_has_written_so_far_is_no_remains() {
 }
 
 #[test]
-fn compacting_drops_what_is_not_kept() {
+fn compact_removes_old_commits() {
     let room = Room::new();
     let noise: String = (0..20_000u32).map(|i| format!("{:x}", i.wrapping_mul(2_654_435_761))).collect();
     room.write("tree/noise", &noise);
@@ -473,7 +473,7 @@ fn compacting_drops_what_is_not_kept() {
 }
 
 #[test]
-fn attributes_are_given_when_packing() {
+fn pack_sets_attributes() {
     let room = Room::new();
     room.write("tree/one", "1\n");
     let pack = ["pack", "tree", "--attr", "name=a", "--attr", "name=Tree", "--tag", "raw", "--tag", "media-type=text/plain"];
@@ -491,7 +491,7 @@ fn attributes_are_given_when_packing() {
 }
 
 #[test]
-fn names_of_one_file_stay_together_when_its_metadata_change() {
+fn add_update_keeps_hard_links() {
     use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
     let room = Room::new();
@@ -530,7 +530,7 @@ fn names_of_one_file_stay_together_when_its_metadata_change() {
 }
 
 #[test]
-fn readers_beside_a_writer_see_no_damage() {
+fn concurrent_readers_see_no_damage() {
     use std::sync::atomic::{AtomicBool, Ordering};
 
     let room = Room::new();

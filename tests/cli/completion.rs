@@ -42,7 +42,7 @@ fn offered(shell: &str, line: &str, room: &Room) -> Option<String> {
 
 #[allow(clippy::print_stderr, reason = "what is not tested has to be said")]
 #[test]
-fn shells_complete_commands_values_files_and_paths_inside() {
+fn complete_lists_commands_values_files_and_archive_paths() {
     let room = Room::new();
     std::fs::create_dir(room.directory.path().join("folder")).unwrap();
     for shell in ["bash", "zsh", "fish"] {
@@ -85,7 +85,7 @@ fn shells_complete_commands_values_files_and_paths_inside() {
 }
 
 #[test]
-fn scripts_of_other_shells_know_the_visible_commands() {
+fn static_completion_scripts_contain_visible_commands() {
     let room = Room::new();
     for shell in ["elvish", "powershell"] {
         let script = room.out(&["completions", shell]);
@@ -95,7 +95,7 @@ fn scripts_of_other_shells_know_the_visible_commands() {
 }
 
 #[test]
-fn an_encrypted_archive_is_completed_with_the_password_of_the_line() {
+fn complete_uses_password_from_command_line() {
     let room = Room::new();
     std::fs::write(room.directory.path().join("secret word"), "x").unwrap();
     let packed = room.run(&["pack", "secret word", "-o", "locked.nra", "--password", "p", "-q"]);

@@ -3,7 +3,7 @@
 use crate::{Room, sample, schema};
 
 #[test]
-fn commits_are_listed_and_read() {
+fn commits_are_listed_and_readable() {
     let room = Room::new();
     let log = room.out(&["log", "rich.nra"]);
     assert!(log.starts_with("   1  -                    +") && log.contains("in 13 entries"), "{log}");
@@ -19,7 +19,7 @@ fn commits_are_listed_and_read() {
 }
 
 #[test]
-fn commits_that_are_not_there_are_refused() {
+fn missing_commit_is_rejected() {
     let room = Room::new();
     let message = "nra: rich.nra@2: there is no commit 2; the archive has only commit 1\n";
     for arguments in [&["list", "rich.nra@2"][..], &["cat", "rich.nra", "owned", "--at", "2"], &["log", "rich.nra@2"]] {
@@ -29,7 +29,7 @@ fn commits_that_are_not_there_are_refused() {
 }
 
 #[test]
-fn a_file_of_exactly_that_name_wins() {
+fn file_named_like_commit_takes_precedence() {
     let room = Room::new();
     sample::save(room.directory.path(), "rich.nra@2", &sample::rich());
     assert_eq!(room.out(&["list", "rich.nra@2"]), room.out(&["list", "rich.nra"]));
@@ -38,7 +38,7 @@ fn a_file_of_exactly_that_name_wins() {
 }
 
 #[test]
-fn differences_are_told_with_their_code() {
+fn diff_reports_differences_in_exit_code() {
     let room = Room::new();
     let said = room.run(&["extract", "rich.nra", "-C", "there", "-q"]);
     assert_eq!(said.code, Some(3), "a device is left out: {}", said.err);
@@ -69,7 +69,7 @@ hint: give a second archive or directory\n",
 }
 
 #[test]
-fn a_commit_is_converted_and_a_dry_run_tells_what_comes_of_it() {
+fn convert_reads_commit_and_dry_run_writes_nothing() {
     let room = Room::new();
     assert_eq!(room.run(&["rm", "rich.nra", "docs"]).code, Some(0));
     for kind in ["nra", "nra4", "shard", "zip", "tar.zst"] {

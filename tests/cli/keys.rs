@@ -30,7 +30,7 @@ fn room() -> Room {
 }
 
 #[test]
-fn options_and_variables_give_the_key() {
+fn key_comes_from_options_and_variables() {
     let room = room();
     let at = room.directory.path();
     let is_encrypted = |archive: &str| !fs::read(at.join(archive)).unwrap().windows(6).any(|window| window == b"secret");
@@ -77,7 +77,7 @@ fn options_and_variables_give_the_key() {
 }
 
 #[test]
-fn keys_are_added_changed_and_removed() {
+fn key_adds_changes_and_removes_keys() {
     let room = room();
     let at = room.directory.path();
     let password = [("NRA_PASSWORD", "sesame")];
@@ -129,7 +129,7 @@ fn keys_are_added_changed_and_removed() {
 }
 
 #[test]
-fn info_tells_what_can_be_told() {
+fn info_without_key_shows_public_properties() {
     let room = room();
     let at = room.directory.path();
     good(&run(at, &[], &["pack", "in", "-o", "k.nra", "--key-file", "hex"]));

@@ -80,7 +80,7 @@ fn commands() -> Vec<String> {
 }
 
 #[test]
-fn short_help_fits_a_screen() {
+fn short_help_fits_one_screen() {
     let keys = ["key list", "key add", "key remove", "key change"].map(str::to_owned);
     for command in commands().into_iter().chain(keys) {
         let said = said(nra().args(command.split(' ')).arg("-h").env("COLUMNS", "80").output().unwrap());
@@ -132,21 +132,21 @@ fn entries_are_listed_in_path_order() {
 }
 
 #[test]
-fn digests_are_those_of_the_content() {
+fn list_digest_matches_content() {
     let room = Room::new();
     let digest = nra::format::digest::Digest::of(b"mine\n").to_string();
     assert_eq!(room.out(&["list", "--digest", "rich.nra", "owned"]), format!("{digest}  owned\n"));
 }
 
 #[test]
-fn null_ends_names() {
+fn null_option_terminates_names_with_nul() {
     let room = Room::new();
     let output = nra().args(["list", "-0", "rich.nra", "docs/*.txt"]).current_dir(room.directory.path()).output().unwrap();
     assert_eq!(output.stdout, b"docs/a b.txt\0docs/esc\x1b[31m.txt\0docs/latin\xff.txt\0");
 }
 
 #[test]
-fn no_escape_characters_come_with_messages_and_json() {
+fn messages_and_json_contain_no_control_characters() {
     let room = Room::new();
     for arguments in [
         &["list", "--json", "rich.nra"][..],
@@ -165,7 +165,7 @@ fn no_escape_characters_come_with_messages_and_json() {
 }
 
 #[test]
-fn colours_obey_option_and_environment() {
+fn colours_follow_option_and_environment() {
     let room = Room::new();
     let colored = |arguments: &[&str], variables: &[(&str, &str)]| {
         let mut command = nra();
@@ -182,7 +182,7 @@ fn colours_obey_option_and_environment() {
 }
 
 #[test]
-fn content_is_printed_whole_or_in_part() {
+fn cat_prints_content_and_ranges() {
     let room = Room::new();
     assert_eq!(room.out(&["cat", "rich.nra", "docs/a b.txt", "./owned"]), "one\ntwo\nthree two\nmine\n");
     assert_eq!(room.out(&["cat", "rich.nra", "docs/a b.txt", "--range", "4-6"]), "two");
@@ -197,14 +197,14 @@ fn content_is_printed_whole_or_in_part() {
 }
 
 #[test]
-fn standard_input_is_an_archive() {
+fn archive_is_read_from_standard_input() {
     let mut child = nra().args(["cat", "-", "owned"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(&sample::rich()).unwrap();
     assert_eq!(said(child.wait_with_output().unwrap()).out, "mine\n");
 }
 
 #[test]
-fn messages_say_what_failed_and_why() {
+fn messages_name_problem_and_reason() {
     let room = Room::new();
     std::fs::write(room.directory.path().join("text"), "hello\n").unwrap();
     for (arguments, code, message) in [
@@ -321,14 +321,14 @@ hint: use ./- for a file named -, or -T - to read input names from standard inpu
 }
 
 #[test]
-fn nothing_to_do_is_a_wrong_command_line() {
+fn missing_command_is_usage_error() {
     let said = said(nra().output().unwrap());
     assert_eq!((said.code, said.out.as_str()), (Some(2), ""));
     assert!(said.err.contains("Usage: nra"), "{}", said.err);
 }
 
 #[test]
-fn search_finds_lines_names_sizes() {
+fn grep_and_find_match_lines_names_and_sizes() {
     let room = Room::new();
     assert_eq!(room.out(&["grep", "rich.nra", "-n", "two", "docs/a b.txt"]), "docs/a b.txt:2:two\ndocs/a b.txt:3:three two\n");
     assert_eq!(room.out(&["grep", "rich.nra", "-c", "error"]), "docs/sub/deep/lines.log:40\n");
@@ -383,7 +383,7 @@ fn check_json(room: &Room, arguments: &[&str], code: i32) {
 }
 
 #[test]
-fn json_keeps_to_its_schemas() {
+fn json_matches_schemas() {
     let room = Room::new();
     for (arguments, code) in [
         (&["list", "rich.nra"][..], 0),
@@ -421,7 +421,7 @@ fn json_keeps_to_its_schemas() {
 }
 
 #[test]
-fn damage_is_named_and_the_rest_still_reads() {
+fn damage_is_reported_and_other_entries_stay_readable() {
     let room = Room::new();
     let mut bytes = sample::rich();
     // The payload of the first block begins behind head and frame header.
@@ -453,7 +453,7 @@ fn damage_is_named_and_the_rest_still_reads() {
 }
 
 #[test]
-fn cat_goes_on_after_damage() {
+fn cat_continues_after_damaged_entry() {
     let room = Room::new();
     let input = room.directory.path().join("in");
     std::fs::create_dir(&input).unwrap();
@@ -482,7 +482,7 @@ fn cat_goes_on_after_damage() {
 }
 
 #[test]
-fn what_is_not_found_without_an_index_may_be_damaged() {
+fn missing_entry_with_damaged_index_is_damage() {
     let room = Room::new();
     let mut bytes = sample::rich();
     // The commit and all behind it.
@@ -497,7 +497,7 @@ fn what_is_not_found_without_an_index_may_be_damaged() {
 }
 
 #[test]
-fn a_pipe_with_a_name_is_read() {
+fn archive_is_read_from_named_pipe() {
     let room = Room::new();
     let pipe = room.directory.path().join("pipe");
     rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0).unwrap();
@@ -507,7 +507,7 @@ fn a_pipe_with_a_name_is_read() {
 }
 
 #[test]
-fn what_cat_does_not_print_is_named_in_json() {
+fn cat_json_reports_missing_entries() {
     let room = Room::new();
     let said = room.run(&["cat", "rich.nra", "nope", "owned", "--json"]);
     let document: Value = serde_json::from_str(&said.out).unwrap();
@@ -517,7 +517,7 @@ fn what_cat_does_not_print_is_named_in_json() {
 }
 
 #[test]
-fn a_pattern_that_matches_nothing_is_a_failure_of_extract() {
+fn extract_fails_if_pattern_matches_nothing() {
     let room = Room::new();
     for arguments in [&["extract", "rich.nra", "nope", "-n"][..], &["extract", "rich.nra", "nope"]] {
         let message = "nra: rich.nra: no entry matches nope\nhint: use nra list rich.nra to list its entries; quote globs\n";
@@ -527,7 +527,7 @@ fn a_pattern_that_matches_nothing_is_a_failure_of_extract() {
 }
 
 #[test]
-fn nothing_is_drawn_for_those_who_listen() {
+fn accessible_mode_draws_no_lines() {
     let room = Room::new();
     let said = said(
         nra()
@@ -541,7 +541,7 @@ fn nothing_is_drawn_for_those_who_listen() {
 }
 
 #[test]
-fn command_lines_of_earlier_versions_run() {
+fn legacy_command_lines_work() {
     let room = Room::new();
     let said = room.run(&["unpack-beta", "-i", "rich.nra", "-o", "there", "-q"]);
     assert_eq!((said.code, said.err.as_str()), (Some(3), ""));
@@ -557,7 +557,7 @@ fn command_lines_of_earlier_versions_run() {
 }
 
 #[test]
-fn a_closed_pipe_ends_quietly() {
+fn closed_pipe_ends_silently() {
     let directory = tempfile::tempdir().unwrap();
     let path = sample::save(directory.path(), "many.nra", &sample::many(20_000));
     let mut child = nra().args(["list", &path]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -567,7 +567,7 @@ fn a_closed_pipe_ends_quietly() {
 }
 
 #[test]
-fn a_full_disk_is_no_success() {
+fn full_disk_is_failure() {
     let room = Room::new();
     let full = || std::fs::File::options().write(true).open("/dev/full").unwrap();
     for arguments in [&["list", "rich.nra"][..], &["cat", "rich.nra", "owned"], &["info", "rich.nra", "--json"], &["version"]] {
@@ -578,7 +578,7 @@ fn a_full_disk_is_no_success() {
 }
 
 #[test]
-fn messages_are_kept_in_the_log_file() {
+fn log_file_contains_all_messages() {
     let room = Room::new();
     room.run(&["list", "rich.nra", "nope", "owned", "-q", "--log-file", "log"]);
     let log = std::fs::read_to_string(room.directory.path().join("log")).unwrap();
@@ -586,7 +586,7 @@ fn messages_are_kept_in_the_log_file() {
 }
 
 #[test]
-fn manual_pages_are_made() {
+fn man_writes_all_pages() {
     let room = Room::new();
     let said = room.run(&["man", "pages"]);
     assert_eq!(said.code, Some(0));
@@ -622,7 +622,7 @@ hint: use nra man DIR to write all pages\n",
 }
 
 #[test]
-fn progress_for_programs_keeps_to_its_schema() {
+fn progress_json_matches_schema() {
     let room = Room::new();
     std::fs::create_dir(room.directory.path().join("in")).unwrap();
     std::fs::write(room.directory.path().join("in/a\x1b"), "content").unwrap();

@@ -36,7 +36,7 @@ fn packed(room: &Room) {
 }
 
 #[test]
-fn what_is_listed_can_be_given_back() {
+fn listed_names_are_accepted_as_arguments() {
     let room = Room::new();
     packed(&room);
     let here = room.directory.path();
@@ -75,7 +75,7 @@ fn what_is_listed_can_be_given_back() {
 }
 
 #[test]
-fn names_of_archives_are_told_in_bytes_too() {
+fn json_contains_bytes_of_archive_names() {
     let room = Room::new();
     let here = room.directory.path();
     std::fs::write(here.join("f"), "x").unwrap();
@@ -99,7 +99,7 @@ fn names_of_archives_are_told_in_bytes_too() {
 }
 
 #[test]
-fn content_goes_into_pipes_as_it_is() {
+fn content_is_piped_unchanged() {
     let room = Room::new();
     std::fs::write(room.directory.path().join("text"), b"caf\xe9 error\n\x07 error\n").unwrap();
     assert_eq!(room.run(&["pack", "text", "-q"]).code, Some(0));

@@ -30,7 +30,7 @@ fn damage(path: &PathBuf, from: usize, len: usize) {
 }
 
 #[test]
-fn damage_is_told_and_repaired() {
+fn repair_restores_reported_damage() {
     let room = Room::new();
     let archive = room.file("rich.nra");
     let plain = fs::read(&archive).unwrap();
@@ -66,7 +66,7 @@ fn damage_is_told_and_repaired() {
 }
 
 #[test]
-fn more_damage_than_that_leaves_the_archive_alone() {
+fn repair_keeps_archive_if_damage_exceeds_recovery_data() {
     let room = Room::new();
     let archive = room.file("rich.nra");
     let plain = fs::read(&archive).unwrap();
@@ -89,7 +89,7 @@ fn more_damage_than_that_leaves_the_archive_alone() {
 }
 
 #[test]
-fn a_change_drops_it_and_says_so_and_compacting_keeps_it() {
+fn change_removes_recovery_data_and_compact_keeps_it() {
     let room = Room::new();
     room.run(&["protect", "rich.nra", "--recovery", "7"]);
     fs::write(room.file("text"), "some text").unwrap();
@@ -108,7 +108,7 @@ fn a_change_drops_it_and_says_so_and_compacting_keeps_it() {
 }
 
 #[test]
-fn an_archive_is_not_its_own_output() {
+fn output_must_differ_from_archive() {
     let room = Room::new();
     room.run(&["protect", "rich.nra"]);
     room.run(&["mkdir", "rich.nra", "new"]);
@@ -125,7 +125,7 @@ fn an_archive_is_not_its_own_output() {
 }
 
 #[test]
-fn memory_for_recovery_data_is_bounded() {
+fn recovery_respects_memory_limit() {
     let room = Room::new();
     for command in ["protect", "repair"] {
         assert_eq!(room.run(&[command, "rich.nra", "--memory", "1M"]).code, Some(2));
@@ -151,7 +151,7 @@ fn memory_for_recovery_data_is_bounded() {
 }
 
 #[test]
-fn what_is_no_archive_is_not_changed() {
+fn protect_rejects_other_files() {
     let room = Room::new();
     fs::write(room.file("text"), "some text").unwrap();
     fs::write(room.file("long"), [7; 5_000]).unwrap();
@@ -166,7 +166,7 @@ fn what_is_no_archive_is_not_changed() {
 }
 
 #[test]
-fn an_archive_is_packed_with_it() {
+fn pack_adds_recovery_data() {
     let room = Room::new();
     fs::write(room.file("text"), "some text").unwrap();
     let said = room.run(&["pack", "text", "-o", "text.nra", "--recovery", "30"]);
@@ -180,7 +180,7 @@ fn an_archive_is_packed_with_it() {
 }
 
 #[test]
-fn bytes_that_belong_to_nothing_are_told_and_no_damage() {
+fn trailing_bytes_are_reported_but_not_damage() {
     let room = Room::new();
     let archive = room.file("rich.nra");
     let plain = fs::read(&archive).unwrap();
@@ -199,7 +199,7 @@ fn bytes_that_belong_to_nothing_are_told_and_no_damage() {
 }
 
 #[test]
-fn what_another_process_is_writing_is_no_damage() {
+fn running_change_is_not_damage() {
     let room = Room::new();
     let archive = room.file("rich.nra");
     fs::write(room.file("text"), "some text").unwrap();
@@ -214,7 +214,7 @@ fn what_another_process_is_writing_is_no_damage() {
 }
 
 #[test]
-fn a_lost_tail_is_not_called_a_lost_index() {
+fn lost_footer_is_not_reported_as_lost_index() {
     let room = Room::new();
     let archive = room.file("rich.nra");
     let mut bytes = fs::read(&archive).unwrap();
@@ -231,7 +231,7 @@ fn a_lost_tail_is_not_called_a_lost_index() {
 }
 
 #[test]
-fn a_change_that_fails_leaves_the_recovery_data() {
+fn failed_change_keeps_recovery_data() {
     let room = Room::new();
     let archive = room.file("rich.nra");
     room.run(&["protect", "rich.nra", "--recovery", "30"]);

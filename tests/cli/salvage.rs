@@ -6,7 +6,7 @@ use crate::keys::run;
 use crate::{Room, sample, schema};
 
 #[test]
-fn a_damaged_archive_becomes_a_whole_one() {
+fn salvage_creates_undamaged_archive() {
     let room = Room::new();
     let listed = room.out(&["list", "rich.nra", "-l"]);
     let mut bytes = sample::rich();
@@ -38,7 +38,7 @@ fn a_damaged_archive_becomes_a_whole_one() {
 }
 
 #[test]
-fn a_whole_archive_is_copied_and_nothing_is_made_of_none() {
+fn salvage_copies_undamaged_archive_and_rejects_empty_file() {
     let room = Room::new();
     let said = room.run(&["salvage", "rich.nra", "-o", "new.nra"]);
     assert_eq!(said.code, Some(0), "{}", said.err);
@@ -50,7 +50,7 @@ fn a_whole_archive_is_copied_and_nothing_is_made_of_none() {
 }
 
 #[test]
-fn other_archives_are_sent_where_they_are_read() {
+fn salvage_of_other_formats_suggests_convert() {
     let room = Room::new();
     for (name, format) in [("a.zip", "zip"), ("a.tar", "tar"), ("a.shard", "Shard"), ("a.nra4", "NRA 4.5")] {
         room.run(&["convert", "rich.nra", name]);
@@ -64,7 +64,7 @@ fn other_archives_are_sent_where_they_are_read() {
 }
 
 #[test]
-fn nothing_is_written_when_nothing_is_left() {
+fn salvage_writes_nothing_without_entries() {
     let room = Room::new();
     // One block of content that does not compress: its names are at its end.
     let mut content = vec![0; 100_000];
@@ -83,7 +83,7 @@ fn nothing_is_written_when_nothing_is_left() {
 }
 
 #[test]
-fn an_encrypted_archive_stays_encrypted() {
+fn salvage_keeps_encryption() {
     let room = Room::new();
     let at = room.directory.path();
     fs::create_dir(at.join("in")).unwrap();

@@ -3,7 +3,7 @@
 use super::Room;
 
 #[test]
-fn what_is_left_out_is_left_out_everywhere() {
+fn exclude_rules_apply_to_all_commands() {
     let room = Room::new();
     std::fs::write(room.directory.path().join("rules"), "# text\n*.txt\n!a b.txt\n").unwrap();
     let list = |arguments: &[&str]| room.out(&[&["list", "rich.nra"], arguments].concat());
@@ -28,7 +28,7 @@ fn what_is_left_out_is_left_out_everywhere() {
 }
 
 #[test]
-fn lists_name_entries_as_they_are() {
+fn file_lists_contain_literal_names() {
     let room = Room::new();
     let path = |name: &str| room.directory.path().join(name);
     std::fs::write(path("names"), "docs/sub/deep\nowned\n\n").unwrap();
@@ -56,7 +56,7 @@ fn lists_name_entries_as_they_are() {
 }
 
 #[test]
-fn keeping_what_nothing_leaves_out_is_a_mistake() {
+fn include_without_exclude_is_rejected() {
     let room = Room::new();
     for arguments in [&["list", "rich.nra", "--include", "*.txt"][..], &["pack", ".", "-o", "x.nra", "--include", "*.txt"]] {
         let said = room.run(arguments);
@@ -68,7 +68,7 @@ fn keeping_what_nothing_leaves_out_is_a_mistake() {
 }
 
 #[test]
-fn expressions_find_entries() {
+fn find_evaluates_expressions() {
     let room = Room::new();
     let find = |expression: &str| room.out(&["find", "rich.nra", "--expr", expression]);
     assert_eq!(find("size > 100 and name ~ *.log"), "docs/sub/deep/lines.log\n");
@@ -83,7 +83,7 @@ fn expressions_find_entries() {
 }
 
 #[test]
-fn files_of_any_length_are_searched() {
+fn grep_searches_files_of_any_length() {
     let room = Room::new();
     let mut text = String::new();
     for number in 0..300_000 {
@@ -101,7 +101,7 @@ fn files_of_any_length_are_searched() {
 }
 
 #[test]
-fn packing_says_what_files_are_and_whose() {
+fn pack_sets_media_type_and_owner() {
     let room = Room::new();
     std::fs::create_dir_all(room.directory.path().join("in/raw")).unwrap();
     for name in ["a.jpg", "b.txt", "raw/c.jpg"] {
@@ -137,7 +137,7 @@ fn packing_says_what_files_are_and_whose() {
 }
 
 #[test]
-fn owners_are_given_as_chown_takes_them() {
+fn owner_syntax_matches_chown() {
     let room = Room::new();
     std::fs::write(room.directory.path().join("f"), "x").unwrap();
     let owner = |owner: &str| {
@@ -169,7 +169,7 @@ fn owners_are_given_as_chown_takes_them() {
 }
 
 #[test]
-fn a_name_that_promises_another_container_is_told_at_once() {
+fn misleading_extension_is_reported() {
     let room = Room::new();
     std::fs::write(room.directory.path().join("f"), "x").unwrap();
     let said = room.run(&["pack", "f", "-o", "f.zip", "--prefix", "."]);

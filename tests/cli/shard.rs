@@ -23,7 +23,7 @@ fn json(arguments: &[&str]) -> Value {
 }
 
 #[test]
-fn lists_tell_what_headers_say() {
+fn list_shows_header_descriptions() {
     let list = out(&["list", "-l", "go_tensorv1.mosh", "model.*"]);
     let ends: Vec<&str> = list.lines().map(|line| line.rsplit("model.").next().unwrap()).collect();
     assert_eq!(
@@ -39,7 +39,7 @@ fn lists_tell_what_headers_say() {
 }
 
 #[test]
-fn info_tells_what_is_inside() {
+fn info_shows_content_description() {
     let info = out(&["info", "der_columns.cshard"]);
     assert!(info.contains("\nrows          6\n"), "{info}");
     assert!(info.contains("\nscore   f32     no        split bytes  0      0.11   0.99     ?\n"), "{info}");
@@ -53,7 +53,7 @@ fn info_tells_what_is_inside() {
 }
 
 #[test]
-fn a_damaged_header_is_told_and_hinders_nothing() {
+fn damaged_header_is_reported_without_failing() {
     let folder = tempfile::tempdir().unwrap();
     let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/shard/go_tensorv1.mosh");
     let mut bytes = std::fs::read(fixture).unwrap();
@@ -149,7 +149,7 @@ const DAMAGED: [(&str, i32, &str); 57] = [
 ];
 
 #[test]
-fn damage_is_told_with_place_and_reason() {
+fn verify_reports_position_and_reason() {
     for (name, code, sentence) in DAMAGED {
         let said = run(&["verify", &format!("corrupt/{name}.shard")]);
         assert_eq!(said.code, Some(code), "{name}: {}{}", said.out, said.err);
@@ -173,7 +173,7 @@ fn beside(name: &str) -> (tempfile::TempDir, impl Fn(&[&str]) -> Said) {
 }
 
 #[test]
-fn what_is_asked_for_wins_over_what_the_file_was() {
+fn options_override_properties_of_input() {
     let (folder, run) = beside("py_zstd.shard");
     let before = std::fs::read(folder.path().join("py_zstd.shard")).unwrap();
     for (options, role, alignment, is_same) in [
@@ -240,7 +240,7 @@ fn what_is_asked_for_wins_over_what_the_file_was() {
 }
 
 #[test]
-fn what_other_archives_call_a_comment_is_the_description() {
+fn archive_comment_becomes_description() {
     let (folder, run) = beside("py_metadata.shard");
     let read = |name: &str| std::fs::read(folder.path().join(name)).unwrap();
     let description = |name: &str| {
@@ -272,7 +272,7 @@ fn what_other_archives_call_a_comment_is_the_description() {
 }
 
 #[test]
-fn a_plain_file_loses_nothing_worth_an_exit_code() {
+fn plain_file_converts_without_loss() {
     let (_folder, run) = beside("py_basic_a16.shard");
     let said = run(&["convert", "py_basic_a16.shard", "a.tar"]);
     let lost =
@@ -282,7 +282,7 @@ fn a_plain_file_loses_nothing_worth_an_exit_code() {
 }
 
 #[test]
-fn advice_is_given_where_it_helps() {
+fn damaged_shard_file_gives_hints() {
     let (_folder, run) = beside("corrupt/flipped_data_byte.shard");
     let said = run(&["convert", "flipped_data_byte.shard", "a.nra"]);
     assert!(said.code == Some(4) && said.err.contains("use --keep-going to skip damaged entries"), "{}", said.err);
@@ -295,7 +295,7 @@ fn advice_is_given_where_it_helps() {
 }
 
 #[test]
-fn a_file_stays_one_of_its_writer_when_entries_change() {
+fn converted_file_keeps_dialect_of_writer() {
     for (name, changes, flags) in [
         ("py_basic_a16.shard", &[&["rm", "-q", "x.nra", "gamma"][..]][..], 0xa2),
         ("go_basic_a16.shard", &[&["rm", "-q", "x.nra", "gamma"]], 0x22),
@@ -320,7 +320,7 @@ fn a_file_stays_one_of_its_writer_when_entries_change() {
 }
 
 #[test]
-fn a_dialect_keeps_the_layout() {
+fn dialect_preserves_layout() {
     for (name, dialect) in [
         ("go_stream_none.shard", "go"),
         ("py_stream_none.shard", "python"),
@@ -336,7 +336,7 @@ fn a_dialect_keeps_the_layout() {
 }
 
 #[test]
-fn a_new_path_is_the_name_of_the_entry() {
+fn moved_entry_gets_new_name() {
     let (folder, run) = beside("py_names_unicode.shard");
     assert_eq!(run(&["convert", "-q", "py_names_unicode.shard", "x.nra"]).code, Some(0));
     assert_eq!(run(&["mv", "-q", "x.nra", "abs/path", "abs/other"]).code, Some(0));
@@ -348,7 +348,7 @@ fn a_new_path_is_the_name_of_the_entry() {
 }
 
 #[test]
-fn a_streamed_file_without_room_becomes_another_one() {
+fn streamed_file_without_reserved_space_changes_layout() {
     let long = "long/".repeat(200);
     for (path, message, flags) in [(long.as_str(), "", 0x22), ("short", "a description", 0x32), ("short", "", 0x62)] {
         let (folder, run) = beside("go_stream_none.shard");

@@ -27,7 +27,7 @@ pub fn explain_entry(error: Error, archive: &str, entry: &Entry) -> Failure {
     explain_at(error, archive, &format!("{archive}: {}", entry.path))
 }
 
-fn explain_at(error: Error, archive: &str, place: &str) -> Failure {
+fn explain_at(error: Error, archive: &str, subject: &str) -> Failure {
     let hint = match &error {
         Error::Io { .. } | Error::Cancelled | Error::Usage { .. } => None,
         Error::Corrupt { .. } => Some(format!("use nra verify {archive} to list the damage")),
@@ -40,7 +40,7 @@ fn explain_at(error: Error, archive: &str, place: &str) -> Failure {
     };
     let named = !matches!(error, Error::Io { .. } | Error::Cancelled);
     let failure = Failure::from(error);
-    let failure = if named { failure.context(place) } else { failure };
+    let failure = if named { failure.context(subject) } else { failure };
     hint.into_iter().fold(failure, Failure::hint)
 }
 

@@ -73,7 +73,7 @@ pub struct Change {
     pub keys: Option<Keyring>,
     dry_run: bool,
     commit: u64,
-    before: Before,
+    before: PriorState,
     /// `nra revert` can undo the change. It does not restore keys.
     pub is_undone: bool,
 }
@@ -85,7 +85,7 @@ impl ChangeArgs {
     ///
     /// If the archive cannot be changed.
     pub fn begin(&self) -> CommandResult<Change> {
-        self.begin_at(&newest(&self.archive)?)
+        self.begin_at(&writable_path(&self.archive)?)
     }
 
     /// As [`ChangeArgs::begin`], after the commit number was split from the name of the archive.
@@ -101,7 +101,7 @@ impl ChangeArgs {
         let file = FileStore::open(&path).map_err(fail)?;
         let store: Arc<dyn Store> = if self.dry_run { Arc::new(Rehearsal(file)) } else { Arc::new(file) };
         let source: Arc<dyn ReadAt> = Arc::new(Arc::clone(&store));
-        let before = Before::of(&*source).map_err(fail)?;
+        let before = PriorState::of(&*source).map_err(fail)?;
         let mut options = WriterOptions { message: self.message.clone(), ..WriterOptions::balanced() };
         options.threads = self.resources.threads();
         options.memory_bytes = self.resources.memory.unwrap_or(options.memory_bytes);
@@ -145,8 +145,8 @@ impl Change {
         let (end, stats) = finished.map_err(|error| before.explain(error, &path, &name))?;
         drop(end);
         ui.flush()?;
-        let made = Made { name: &name, before: commit, is_protected: before.is_protected, is_undone, dry_run };
-        made.say(what, &stats, ui);
+        let finished = FinishedCommit { name: &name, before: commit, is_protected: before.is_protected, is_undone, dry_run };
+        finished.report(what, &stats, ui);
         let summary = ChangeSummary {
             archive: ArchiveField::new(&path),
             commit: (!dry_run).then_some(stats.commit),
@@ -162,7 +162,7 @@ impl Change {
 }
 
 /// A finished commit.
-pub struct Made<'a> {
+pub struct FinishedCommit<'a> {
     /// Name of the archive, quoted.
     pub name: &'a str,
     /// Number of the preceding commit.
@@ -175,9 +175,9 @@ pub struct Made<'a> {
     pub dry_run: bool,
 }
 
-impl Made<'_> {
+impl FinishedCommit<'_> {
     /// Reports what was done, the added size and how to undo it.
-    pub fn say(&self, what: &str, stats: &WriterStats, ui: &Ui) {
+    pub fn report(&self, what: &str, stats: &WriterStats, ui: &Ui) {
         let Self { name, before, is_protected, is_undone, dry_run } = *self;
         if stats.commit == before {
             return ui.console().note(&format!("{name}: no changes"));
@@ -211,7 +211,7 @@ fn before_name(name: &str, before: u64) -> String {
 /// # Errors
 ///
 /// If `name` is an earlier commit or standard input.
-pub fn newest(name: &Path) -> CommandResult<PathBuf> {
+pub fn writable_path(name: &Path) -> CommandResult<PathBuf> {
     match open_archive::locate(check_not_stdin(name)?, None)? {
         (path, None) => Ok(path),
         (_, Some(_)) => {
@@ -248,13 +248,13 @@ pub fn same_file(one: &Path, other: &Path) -> bool {
 
 /// State of an archive before an attempt to change it.
 #[derive(Debug, Clone, Copy)]
-pub struct Before {
+pub struct PriorState {
     /// It had recovery data.
     pub is_protected: bool,
     length: u64,
 }
 
-impl Before {
+impl PriorState {
     /// Reads the state of the archive at `path`.
     ///
     /// # Errors

@@ -234,10 +234,10 @@ pub fn remark(opened: &Opened, ui: &Ui) {
     };
     let mut remarks = opened.archive.remarks();
     // Data of a running append is not the remains of an unfinished one.
-    if let Some(remains) =
+    if let Some(unfinished) =
         NraReader::of(&*opened.archive).and_then(NraReader::remains).filter(|_| !damage && is_locked(&opened.path))
     {
-        remarks.retain(|remark| remark != remains);
+        remarks.retain(|remark| remark != unfinished);
     }
     if damage && remarks.is_empty() {
         remarks.push("the index is damaged; entries were found by scanning blocks".to_owned());

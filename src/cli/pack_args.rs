@@ -250,7 +250,7 @@ impl PackingArgs {
     }
 }
 
-/// What the arguments say about packing. The inputs are missing.
+/// Returns the packing options, without the inputs.
 #[derive(Debug, Clone)]
 pub struct Packing {
     /// Which files are packed, and how they are stored.

@@ -47,14 +47,14 @@ impl SizeStyle {
     }
 }
 
-/// What is said of a text that is no size.
+/// Message for text that is not a size.
 const NO_SIZE: &str = "invalid size (examples: 4096, 64K, 1.5G)";
 
-/// Reads a size: a number with an optional unit (`K`, `KiB`, `KB` … `E`); all units are powers of 1,024 but `kB`, `MB` … of 1,000.
+/// Parses a size: a number with an optional unit. `K`, `KiB` … `E` are powers of 1024; `kB`, `MB` … are powers of 1000.
 ///
 /// # Errors
 ///
-/// What is wrong with the text.
+/// Explains what is wrong with the text.
 pub fn parse_size(text: &str) -> Result<u64, String> {
     let text = text.trim();
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
@@ -81,15 +81,16 @@ pub fn parse_size(text: &str) -> Result<u64, String> {
         return whole.checked_mul(factor).ok_or_else(|| "too large".to_owned());
     }
     let value = number.parse::<f64>().map_err(|_| NO_SIZE.to_owned())? * factor as f64;
-    // A float that is no whole number of bytes is cut; what does not fit saturates and is refused.
+    // Fractions of a byte are cut. Values that do not fit saturate and are rejected.
     if value < u64::MAX as f64 { Ok(value as u64) } else { Err("too large".to_owned()) }
 }
 
-/// Reads a point in time: a date, a time (without a zone: UTC), `@SECONDS` since 1970, or an age such as `90m`, `12h`, `7d`, `2w`.
+/// Parses a point in time: a date, a time (in UTC, unless it has a zone), `@SECONDS` since 1970, or an age such as `90m`,
+/// `12h`, `7d` or `2w`.
 ///
 /// # Errors
 ///
-/// What would be one.
+/// Lists examples if the text is not a time.
 pub fn parse_time(text: &str) -> Result<Timestamp, String> {
     let bad = || "invalid time (examples: 2026-01-31, 2026-01-31T12:00:00Z, @1700000000, 7d)".to_owned();
     let utc = jiff::tz::TimeZone::UTC;
@@ -105,13 +106,13 @@ pub fn parse_time(text: &str) -> Result<Timestamp, String> {
         let date = text.parse::<jiff::civil::Date>().map_err(|_| bad())?;
         utc.to_timestamp(date.at(0, 0, 0, 0)).map_err(|_| bad())?
     };
-    // Before 1970 the parts of the clock type are both negative; ours counts upwards from the second before.
+    // Before 1970, jiff's seconds and nanoseconds are both negative. Ours count up from the preceding second.
     let nanoseconds = i64::from(time.subsec_nanosecond());
     let seconds = time.as_second() - i64::from(nanoseconds < 0);
     Ok(Timestamp { seconds, nanoseconds: u32::try_from(nanoseconds.rem_euclid(1_000_000_000)).expect("below 10^9") })
 }
 
-/// Reads `90m`, `12h`, `7d`, `2w` as seconds.
+/// Parses `90m`, `12h`, `7d`, `2w` into seconds.
 fn parse_ago(text: &str) -> Option<u64> {
     let unit = text.chars().next_back()?;
     let factor = match unit {
@@ -129,8 +130,8 @@ fn parse_ago(text: &str) -> Option<u64> {
 pub fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+    for (position, digit) in digits.chars().enumerate() {
+        if position > 0 && (digits.len() - position).is_multiple_of(3) {
             grouped.push(',');
         }
         grouped.push(digit);
@@ -148,7 +149,7 @@ pub fn percent(part: u64, whole: u64) -> String {
     if whole == 0 { "-".to_owned() } else { format!("{:.1} %", part as f64 * 100.0 / whole as f64) }
 }
 
-/// Returns a part of a whole as percent; `None` when it is more than the whole, which a percentage would only blur.
+/// Returns a share as a percentage; `None` if it exceeds the whole.
 pub fn share(part: u64, whole: u64) -> Option<String> {
     (part <= whole && whole > 0).then(|| percent(part, whole))
 }
@@ -220,7 +221,7 @@ pub fn kind(kind: Kind) -> &'static str {
     }
 }
 
-/// Replaces what a terminal could act on by escapes such as `\x1b`; everything else stays.
+/// Escapes characters that could affect a terminal, for example as `\x1b`.
 pub fn harmless(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
     for c in text.chars() {
@@ -280,11 +281,11 @@ fn is_pictorial(c: char) -> bool {
     matches!(c, '\u{2190}'..='\u{21ff}' | '\u{2600}'..='\u{27bf}' | '\u{2b00}'..='\u{2bff}' | '\u{fe0f}' | '\u{1f000}'..='\u{1faff}')
 }
 
-/// Returns a name for a line of output: as it is, or quoted (`$'a\nb'`, see [`Quoted`]).
+/// Returns a name for a line of output: raw or quoted (`$'a\nb'`, see [`Quoted`]).
 ///
-/// A terminal gets quoted what would not show as itself. Elsewhere the bytes stay, but for a name with control characters in it: a line is a name, and
-/// what a pipe carries may end on a terminal.
-/// What looks like a quoted name is quoted, too, so that [`unquoted`] brings back every name.
+/// For a terminal, names are quoted that would not display correctly. Elsewhere, names with control characters are quoted:
+/// each line is a name, and the output of a pipe may end on a terminal. Names that look quoted are quoted again, so that
+/// [`unquoted`] restores every name.
 pub fn name(bytes: &[u8], terminal: bool) -> Cow<'_, [u8]> {
     let is_plain = !bytes.is_empty()
         && !bytes.starts_with(b"$'")
@@ -296,12 +297,12 @@ pub fn name(bytes: &[u8], terminal: bool) -> Cow<'_, [u8]> {
     if is_plain { Cow::Borrowed(bytes) } else { Cow::Owned(Quoted::in_dollars(bytes).to_string().into_bytes()) }
 }
 
-/// Returns the name that a line of output, or a word, stands for: the other way round than [`name`].
+/// Returns the name that a line of output or a word represents. Reverses [`name`].
 pub fn unquoted(line: &[u8]) -> Cow<'_, [u8]> {
     nra_core::path::unquoted(line).map_or(Cow::Borrowed(line), Cow::Owned)
 }
 
-/// Cuts the middle out of a text that is longer than `most` characters.
+/// Removes the middle of a text that is longer than `most` characters.
 pub fn shorten(text: &str, most: usize) -> Cow<'_, str> {
     let length = text.chars().count();
     if length <= most {
@@ -378,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn long_names_lose_their_middle() {
+    fn long_names_are_shortened_in_the_middle() {
         assert_eq!(shorten("short", 10), "short");
         assert_eq!(shorten("abcdefghijklmnop", 9), "abcd…mnop");
     }
@@ -405,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_read_as_utc() {
+    fn times_are_parsed_as_utc() {
         let at = |seconds, nanoseconds| Ok(Timestamp { seconds, nanoseconds });
         assert_eq!(parse_time("1970-01-02"), at(86_400, 0));
         assert_eq!(parse_time("1970-01-01T00:00:01.5Z"), at(1, 500_000_000));
@@ -418,14 +419,14 @@ mod tests {
     }
 
     #[test]
-    fn modes_look_like_those_of_ls() {
+    fn modes_are_formatted_like_ls() {
         assert_eq!(mode(Kind::File, 0o644), "-rw-r--r--");
         assert_eq!(mode(Kind::Directory, 0o1777), "drwxrwxrwt");
         assert_eq!(mode(Kind::File, 0o6700), "-rws--S---");
     }
 
     #[test]
-    fn names_are_plain_or_quoted() {
+    fn names_are_raw_or_quoted() {
         for (bytes, terminal, expected) in [
             (&b"a b"[..], false, &b"a b"[..]),
             (b"a 'b'", true, b"a 'b'"),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use crate::change::{self, Made, newest};
+use crate::change::{self, FinishedCommit, writable_path};
 use crate::dry_run;
 use crate::inputs::InputArgs;
 use crate::key_args::KeyArgs;
@@ -72,9 +72,9 @@ struct Summary {
 ///
 /// # Errors
 ///
-/// When an input is missing or the archive can't be changed.
+/// If an input is missing or the archive cannot be changed.
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
-    let path = newest(&args.archive)?;
+    let path = writable_path(&args.archive)?;
     let name = Quoted::new(path.as_os_str().as_encoded_bytes()).to_string();
     if args.inputs.rules.is_empty() {
         return Err(
@@ -90,7 +90,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     if args.dry_run {
         return dry_run::list("add", &path, Source::Walk(packing.source), sink, &packing.options, ui);
     }
-    let before = change::Before::at(&path).map_err(|error| change::explain(error, &name))?;
+    let before = change::PriorState::at(&path).map_err(|error| change::explain(error, &name))?;
     let progress = ui.progress("adding");
     let result = convert(Source::Walk(packing.source), sink, &packing.options, &progress);
     progress.finish();
@@ -113,8 +113,8 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         what += &format!(", {before}{}{after}", nra_text::count(count));
     }
     let commit = if changed { written.commit - 1 } else { written.commit };
-    Made { name: &name, before: commit, is_protected: before.is_protected, is_undone: true, dry_run: false }
-        .say(&what, &written, ui);
+    FinishedCommit { name: &name, before: commit, is_protected: before.is_protected, is_undone: true, dry_run: false }
+        .report(&what, &written, ui);
     if stats.conflicts > 0 {
         ui.console().note(&format!("hint: {CONFLICT_HINT}"));
     }

@@ -133,14 +133,14 @@ fn get(args: &Args, ui: &mut Ui) -> CommandResult {
 }
 
 /// Reports names of attributes that were not found. That is a failure if none of the `all` names was found.
-fn none_of(missing: &[&OsString], all: usize, place: &str, ui: &Ui) -> Option<Failure> {
+fn none_of(missing: &[&OsString], all: usize, subject: &str, ui: &Ui) -> Option<Failure> {
     let quoted = |name: &OsString| Quoted::new(name.as_bytes()).to_string();
     if !missing.is_empty() && missing.len() == all {
         let names: Vec<String> = missing.iter().map(|name| quoted(name)).collect();
-        return Some(Failure::failed(format!("{place} no attribute {}", names.join(", "))));
+        return Some(Failure::failed(format!("{subject} no attribute {}", names.join(", "))));
     }
     for name in missing {
-        let message = format!("{place} no attribute {}", quoted(name));
+        let message = format!("{subject} no attribute {}", quoted(name));
         ui.console().warn(Warning::degraded([], message));
     }
     None
@@ -190,8 +190,8 @@ fn edit(args: &Args, edits: &[Edit], ui: &mut Ui) -> CommandResult {
     let idle = |edited: &Edited| edited.idle.iter().map(|&number| &args.names[number]).collect::<Vec<&OsString>>();
     if args.entry.is_empty() {
         let edited = describe_archive(&mut change.writer, edits).map_err(|error| change.explain(error))?;
-        let place = format!("{}: the archive has", change.name);
-        if let Some(failure) = none_of(&idle(&edited), edits.len(), &place, ui) {
+        let subject = format!("{}: the archive has", change.name);
+        if let Some(failure) = none_of(&idle(&edited), edits.len(), &subject, ui) {
             return Err(failure);
         }
         if ui.is_json() {

@@ -177,10 +177,10 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
             }
         }
     };
-    let place = directory.unwrap_or(Path::new(".")).to_owned();
+    let folder = directory.unwrap_or(Path::new(".")).to_owned();
     let is_named = opened.is_some() || locked.is_some();
     // If an archive is given, others are searched for only on request.
-    let archives = if is_named { Vec::new() } else { archives_in(&place) };
+    let archives = if is_named { Vec::new() } else { archives_in(&folder) };
     if !is_named && archives.is_empty() {
         return Err(Failure::usage("no archives found in this directory").hint("use nra browse ARCHIVE to open one"));
     }
@@ -192,7 +192,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     config.mouse &= !args.no_mouse && !config.linear;
     config.preview &= !config.linear;
     let opener = opener(opened.as_ref(), options);
-    let look = Arc::new(move || archives_in(&place));
+    let look = Arc::new(move || archives_in(&folder));
     let (pass, read_only) = (signals::discard_interrupt, args.read_only);
     let options = Options { environment, config, warnings, opener, pass, archives, look, locked, read_only };
     // Signals end the browser, which restores the terminal. Jobs that continue without it stop cleanly.
@@ -212,8 +212,8 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
 fn follow(mut left: BackgroundRun, ui: &Ui) -> CommandResult {
     let console = ui.console();
     let mut failed = None;
-    while let Some(told) = left.tell() {
-        match told {
+    while let Some(report) = left.tell() {
+        match report {
             JobReport::GoingOn(count) => {
                 console.note(&format!(
                     "{} still running; press ctrl-c to stop",
@@ -325,7 +325,7 @@ fn open(path: PathBuf, options: &OpenOptions) -> Result<Opened, Error> {
     let (archive, remains): (Arc<dyn Archive>, _) = match open_path(&path, options) {
         Ok(archive) => (Arc::from(archive), None),
         Err(error) => {
-            let (archive, remains) = what_remains(&path, options, error)?;
+            let (archive, remains) = open_damaged(&path, options, error)?;
             (Arc::new(archive), Some(remains))
         }
     };
@@ -336,7 +336,7 @@ fn open(path: PathBuf, options: &OpenOptions) -> Result<Opened, Error> {
 }
 
 /// Opens a damaged NRA archive for salvage and describes the damage. Returns `error` if that fails, too.
-fn what_remains(path: &Path, options: &OpenOptions, error: Error) -> Result<(NraReader, String), Error> {
+fn open_damaged(path: &Path, options: &OpenOptions, error: Error) -> Result<(NraReader, String), Error> {
     let by_name = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("nra"));
     if !(matches!(error, Error::Corrupt { .. }) || matches!(error, Error::NotAnArchive { .. }) && by_name) {
         return Err(error);
@@ -400,9 +400,9 @@ mod tests {
         put("notes.nra", b"these are my notes\n");
         put("zeros.zip", &[0; 100]);
         put("some.7z", b"7z\xbc\xaf\x27\x1c\0\x04");
-        put("hurt.nra", b"\x13\xf9 what is left");
+        put("damaged.nra", b"\x13\xf9 what is left");
         let names: Vec<_> = archives_in(folder.path()).iter().map(|path| path.file_name().unwrap().to_owned()).collect();
-        assert_eq!(names, ["hurt.nra", "some.7z"]);
+        assert_eq!(names, ["damaged.nra", "some.7z"]);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use crate::args::ResourceArgs;
-use crate::change::{check_different_file, explain, newest};
+use crate::change::{check_different_file, explain, writable_path};
 use crate::key_args::KeyArgs;
 use crate::report::{CommandResult, Failure, Outcome};
 use crate::ui::Ui;
@@ -68,7 +68,7 @@ struct Summary {
 ///
 /// If the archive cannot be read or written; it stays unchanged.
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
-    let path = newest(&args.archive)?;
+    let path = writable_path(&args.archive)?;
     check_different_file(&path, args.output.as_deref(), "omit -o to compact in place")?;
     let name = Quoted::new(path.as_os_str().as_encoded_bytes()).to_string();
     let mut options = WriterOptions::balanced();

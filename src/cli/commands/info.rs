@@ -8,7 +8,7 @@ use crate::archive_errors;
 use crate::args::{ArchiveArg, ResourceArgs};
 use crate::attributes::AttributeRecord;
 use crate::commands::key;
-use crate::description::{self, DescriptionRecord};
+use crate::description::DescriptionRecord;
 use crate::exit_code::Code;
 use crate::open_archive;
 use crate::report::{CommandResult, Outcome};
@@ -90,7 +90,7 @@ struct RecoveryRecord {
 ///
 /// # Errors
 ///
-/// When it can't be opened.
+/// If it cannot be opened.
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let opened = match open_archive::open(&args.archive, &args.resources, ui) {
         Err(failure) if failure.code() == Code::Key && !ui.is_json() => {
@@ -112,12 +112,12 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
             ui.line(format_args!("{key:<13} {}", nra_text::harmless(&value)))?;
         }
     }
-    let whole = opened.archive.describe(None).map_err(|error| archive_errors::explain(error, &opened.name))?;
-    if let Some(table) = whole.as_ref().filter(|_| !ui.is_json()) {
+    let description = opened.archive.describe(None).map_err(|error| archive_errors::explain(error, &opened.name))?;
+    if let Some(table) = description.as_ref().filter(|_| !ui.is_json()) {
         for (label, value) in &table.facts {
             ui.line(format_args!("{:<13} {}", nra_text::harmless(label), nra_text::harmless(value)))?;
         }
-        for (number, line) in description::lines(table).into_iter().enumerate() {
+        for (number, line) in crate::description::lines(table).into_iter().enumerate() {
             if number == 0 {
                 ui.line("")?;
             }
@@ -125,7 +125,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         }
     }
     ui.flush()?;
-    let inside = whole.map(DescriptionRecord::from);
+    let inside = description.map(DescriptionRecord::from);
     let record = record(ArchiveField::new(&opened.path), info, has_earlier, inside, opened.archive.remarks());
     open_archive::remark(&opened, ui);
     ui.finish(Outcome::Done, "info", &record)

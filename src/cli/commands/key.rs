@@ -8,7 +8,7 @@ use clap::Subcommand;
 use serde::Serialize;
 
 use crate::archive_errors::explain;
-use crate::change::{Change, ChangeArgs, newest};
+use crate::change::{Change, ChangeArgs, writable_path};
 use crate::key_args::NewKeyArgs;
 use crate::report::{CommandResult, Failure, Outcome};
 use crate::ui::Ui;
@@ -27,12 +27,12 @@ Examples:
   nra key remove secret.nra 2")]
 pub struct Args {
     #[command(subcommand)]
-    what: What,
+    action: Action,
 }
 
 /// The action.
 #[derive(Debug, Subcommand)]
-enum What {
+enum Action {
     /// List the keys (no password needed)
     #[command(after_help = "Examples:\n  nra key list secret.nra")]
     List {
@@ -102,9 +102,9 @@ struct Summary {
 /// If the archive is not encrypted or cannot be changed, or the key is wrong.
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let cost = Argon2Cost::default();
-    match &args.what {
-        What::List { archive } => list(archive, ui),
-        What::Add { change, new, label } => {
+    match &args.action {
+        Action::List { archive } => list(archive, ui),
+        Action::Add { change, new, label } => {
             let (mut change, keys) = begin(change)?;
             let secret = new.secret()?;
             if let Some(known) = keys.opened_by(&secret)? {
@@ -115,13 +115,13 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
             added.map_err(|error| change.explain(error))?;
             change.finish(&format!("added key {}", keys.list().len() + 1), ui)
         }
-        What::Remove { change, number } => {
+        Action::Remove { change, number } => {
             let (mut change, _) = begin(change)?;
             let removed = change.writer.change_keys(|keys| keys.remove(index(*number)));
             removed.map_err(|error| change.explain(error))?;
             finish(change, &format!("removed key {number}"), ui)
         }
-        What::Change { change, number, new } => {
+        Action::Change { change, number, new } => {
             let (mut change, keys) = begin(change)?;
             let number = number.map(index).or(keys.used());
             let number =
@@ -163,7 +163,7 @@ fn not_encrypted(name: &str) -> Failure {
 }
 
 fn list(archive: &std::path::Path, ui: &mut Ui) -> CommandResult {
-    let path = newest(archive)?;
+    let path = writable_path(archive)?;
     let name = Quoted::new(path.as_os_str().as_bytes()).to_string();
     let fail = |error| explain(error, &name);
     let keys = NraReader::keys(Arc::new(FileSource::open(&path).map_err(fail)?)).map_err(fail)?;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use crate::args::{parse_memory, parse_percent};
-use crate::change::{Before, explain, newest};
+use crate::change::{PriorState, explain, writable_path};
 use crate::report::{CommandResult, Outcome};
 use crate::ui::Ui;
 use nra_convert::repair::{MEMORY_BYTES, plan, protect};
@@ -58,7 +58,7 @@ struct Summary {
 ///
 /// If the archive cannot be read or written; it stays unchanged.
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
-    let path = newest(&args.archive)?;
+    let path = writable_path(&args.archive)?;
     let name = Quoted::new(path.as_os_str().as_bytes()).to_string();
     let percent = u32::from(args.recovery);
     let memory = args.memory.unwrap_or(MEMORY_BYTES);
@@ -66,7 +66,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let geometry = if args.dry_run {
         plan(&path, percent, memory).map_err(fail)?
     } else {
-        let before = Before::at(&path).map_err(fail)?;
+        let before = PriorState::at(&path).map_err(fail)?;
         let progress = ui.progress("protecting");
         let done = protect(&path, percent, memory, &progress);
         drop(progress);

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use crate::args::parse_memory;
-use crate::change::{check_different_file, explain, newest};
+use crate::change::{check_different_file, explain, writable_path};
 use crate::report::{CommandResult, Failure, Outcome};
 use crate::ui::Ui;
 use nra_convert::compact::Target;
@@ -82,7 +82,7 @@ struct RangeRecord {
 ///
 /// If there is no recovery data, the damage exceeds it, or a file cannot be read or written. The archive stays unchanged.
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
-    let path = newest(&args.archive)?;
+    let path = writable_path(&args.archive)?;
     check_different_file(&path, args.output.as_deref(), "omit -o to repair in place")?;
     let name = Quoted::new(path.as_os_str().as_bytes()).to_string();
     let target = match &args.output {

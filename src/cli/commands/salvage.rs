@@ -140,7 +140,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     line += &format!(", {}", nra_text::duration(elapsed));
     console.note(&if args.dry_run { format!("{line}: {DRY_RUN}") } else { line });
     let recovered = archive.is_index_damaged();
-    let whole = stats.damaged == 0 && stats.unreadable == 0 && !recovered && base == 0;
+    let complete = stats.damaged == 0 && stats.unreadable == 0 && !recovered && base == 0;
     let output = PathField::new(args.output.as_os_str().as_encoded_bytes());
     let summary = Summary {
         archive: ArchiveField::new(&args.archive),
@@ -156,7 +156,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         unreadable_index_parts: stats.unreadable,
         seconds: ui::seconds(elapsed),
     };
-    ui.finish(if whole { Outcome::Done } else { Outcome::Damaged }, "summary", &summary)
+    ui.finish(if complete { Outcome::Done } else { Outcome::Damaged }, "summary", &summary)
 }
 
 /// Explains why nothing can be recovered: the file has another format, or no entry is left.

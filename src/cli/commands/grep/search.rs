@@ -130,7 +130,7 @@ impl<'a> Searcher<'a> {
                 return Err(Error::Cancelled);
             }
             let taken = if self.carry.is_empty() {
-                // Whole lines at once; what is behind the last line end waits, unless it is too long already.
+                // Search complete lines together. Keep the rest after the last newline, unless it is too long.
                 match bytes.iter().rposition(|&byte| byte == b'\n') {
                     Some(end) => {
                         self.search(&bytes[..=end])?;
@@ -176,7 +176,7 @@ impl<'a> Searcher<'a> {
         Ok(self.found)
     }
 
-    /// Searches a run of whole lines, or a part of one that is too long.
+    /// Searches complete lines, or a part of a line that is too long.
     fn search(&mut self, lines: &[u8]) -> Result<()> {
         let mut counted = 0;
         let mut at = 0;
@@ -260,7 +260,7 @@ mod tests {
     fn binary_content_only_matches() {
         let (found, hits) = run(&[b"a\0b\nneedle\n", b"needle\n"], "needle", Want::Lines);
         assert_eq!((found.binary, found.matches, hits.iter().count()), (true, 1, 0));
-        // What came before is shown.
+        // Earlier lines are already printed.
         let (found, hits) = run(&[b"needle\n", b"a\0b\n", b"needle\n"], "needle", Want::Lines);
         assert_eq!((found.binary, found.matches, hits.iter().count()), (true, 1, 1));
         assert_eq!(run(&[b"x\nx\n"], "x", Want::First).0.matches, 1);

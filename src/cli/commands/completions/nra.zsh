@@ -1,5 +1,5 @@
 #compdef nra
-# Completion of nra in zsh: the program itself tells what can stand where the cursor is.
+# Completion of nra in zsh: calls nra complete for the candidates.
 _nra() {
     local -a lines values shown directories
     local line

@@ -101,7 +101,7 @@ impl RecoveryArgs {
 /// How content is compressed.
 #[derive(Debug, Default, clap::Args)]
 pub struct CompressionArgs {
-    /// Optimize for: balanced, dense (small size), random (random access)
+    /// Optimize for balanced, dense (size) or random (access)
     ///
     /// dense creates smaller archives. random makes reading single entries cheaper.
     #[arg(long, value_name = "NAME", value_enum, hide_possible_values = true)]

@@ -43,7 +43,7 @@ pub struct Args {
     /// Standard names for archives: name, description, licence, schema and embedding:ID (an embedding space). Standard name for entries: media-type. Any other name is allowed.
     #[arg(value_name = "NAME")]
     names: Vec<OsString>,
-    /// Use attributes of entries that match PATTERN instead of the archive
+    /// Use attributes of matching entries, not of the archive
     #[arg(long, value_name = "PATTERN")]
     entry: Vec<OsString>,
 }

@@ -64,7 +64,7 @@ pub struct Args {
     /// Draw pictures with this method
     #[arg(long, value_name = "HOW", value_enum)]
     pictures: Option<PicturesArg>,
-    /// Move the terminal cursor with the selection, for screen readers
+    /// Move the terminal cursor along, for screen readers
     #[arg(long)]
     linear: bool,
     /// Do not use the mouse

@@ -44,7 +44,7 @@ pub struct Args {
     paths: Vec<OsString>,
     #[command(flatten)]
     lists: ListArgs,
-    /// Print only bytes A to B (inclusive, from 0), A- or the last -N
+    /// Print only bytes A to B (inclusive), A- or the last -N
     #[arg(long, value_name = "A-B", value_parser = parse_range, allow_hyphen_values = true)]
     range: Option<ByteRange>,
     #[command(flatten)]

@@ -28,7 +28,7 @@ pub struct Args {
     /// Shell to complete for
     #[arg(value_enum)]
     shell: CompletionShell,
-    /// Words after the program name up to the cursor; for bash, the typed line
+    /// Words up to the cursor; for bash, the typed line
     #[arg(value_name = "WORD", last = true)]
     words: Vec<OsString>,
 }

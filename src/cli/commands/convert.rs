@@ -57,7 +57,7 @@ pub struct Args {
     /// Same as OUT
     #[arg(short = 'o', long = "output", value_name = "OUT", conflicts_with = "output", hide_short_help = true)]
     output_option: Option<PathBuf>,
-    /// Write this format, whatever the name of OUT: zip, tar.zst …
+    /// Write this format, whatever the name: zip, tar.zst …
     ///
     /// Supported: nra, nra4 (for nra before version 5), zip, shard, mosh, smpl, gemm, wshard, gshard, tshard, cshard, tar, tar.gz, tar.zst, tar.xz, tar.bz2, tar.lz4.
     #[arg(long, value_name = "FORMAT", value_parser = parse_kind)]

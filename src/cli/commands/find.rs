@@ -33,18 +33,18 @@ pub struct Args {
     archive: ArchiveArg,
     #[command(flatten)]
     patterns: PatternArgs,
-    /// Match the last component of the path with GLOB; repeat for alternatives
+    /// Match file names with GLOB (repeat for alternatives)
     #[arg(long, value_name = "GLOB")]
     name: Vec<String>,
     /// Match the whole path with GLOB; repeat for alternatives
     #[arg(long, value_name = "GLOB", hide_short_help = true)]
     path: Vec<OsString>,
-    /// Match files of SIZE: +1M at least, -1M at most, 1M exactly
+    /// Match file sizes: +1M (min), -1M (max) or 1M (exact)
     ///
     /// Give the option twice for a range.
     #[arg(long, value_name = "SIZE", value_parser = parse_size_test, allow_hyphen_values = true)]
     size: Vec<SizeTest>,
-    /// Match entries modified at T or later: 2026-01-31, 7d (ago)
+    /// Match entries modified since T: 2026-01-31, 7d (ago)
     ///
     /// T is a date, a time such as 2026-01-31T12:00:00Z (UTC if it has no time zone), @SECONDS since 1970, or an age such as 90s, 90m, 12h, 7d or 2w.
     #[arg(long, value_name = "T", value_parser = nra_text::parse_time)]
@@ -52,12 +52,12 @@ pub struct Args {
     /// Match entries modified before T
     #[arg(long, value_name = "T", value_parser = nra_text::parse_time, hide_short_help = true)]
     older: Option<Timestamp>,
-    /// Match types: f file, d directory, l symlink, p fifo, c or b device
+    /// Match types: f file, d directory, l symlink (f,l)
     ///
-    /// Separate several types with commas: f,l.
+    /// Further types: p fifo, c character device, b block device. Separate several types with commas.
     #[arg(long = "type", value_name = "KIND", value_enum, value_delimiter = ',', hide_possible_values = true)]
     kind: Vec<KindArg>,
-    /// Match an expression: 'size > 1M and not name ~ *.json'
+    /// Match EXPR: 'size > 1M and not name ~ *.json'
     ///
     /// EXPR combines tests with and, or, not and parentheses; and binds tighter than or. If the option is repeated, all expressions must match.
     ///

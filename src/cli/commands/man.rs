@@ -35,7 +35,7 @@ Examples:
   nra man pack | man -l -
   nra man ~/.local/share/man/man1")]
 pub struct Args {
-    /// Command to print the page of (default: nra), or directory for all pages
+    /// Command (default: nra), or directory for all pages
     #[arg(value_name = "COMMAND|DIR")]
     what: Vec<OsString>,
 }

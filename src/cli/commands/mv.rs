@@ -24,7 +24,7 @@ pub struct Args {
     /// Entry to move, including everything below it
     #[arg(value_name = "FROM")]
     from: OsString,
-    /// New path, or an existing directory to move it to; / for the top directory
+    /// New path, or directory to move it to (/ for the top)
     #[arg(value_name = "TO")]
     to: OsString,
 }

@@ -26,7 +26,7 @@ Examples:
 pub struct Args {
     #[command(flatten)]
     inputs: InputArgs,
-    /// Archive to write; - for standard output (default: INPUT.nra)
+    /// Archive to write; - for standard output
     ///
     /// The default is the name of the first input with .nra, next to it.
     #[arg(short, long, value_name = "OUT")]

@@ -32,7 +32,7 @@ pub struct Args {
     /// Damage is counted in shards of 4 KiB (smaller for archives below 4 MiB): a single wrong byte costs a whole shard. Contiguous damage and lost 4 KiB sectors can amount to PERCENT; randomly scattered 512-byte sectors to about an eighth of it.
     #[arg(long, value_name = "PERCENT", default_value_t = PERCENT, value_parser = parse_percent)]
     recovery: u8,
-    /// Show how much would be written without changing anything
+    /// Show the size without changing anything
     #[arg(short = 'n', long)]
     dry_run: bool,
     /// Limit memory use to SIZE, at least 32M (64M, 1.5G)

@@ -31,7 +31,7 @@ Examples:
 pub struct Args {
     #[command(flatten)]
     change: ChangeArgs,
-    /// Restore commit N, see nra log (default: the one before the newest)
+    /// Restore commit N (default: the one before the newest)
     #[arg(long, value_name = "N")]
     at: Option<u64>,
     #[command(flatten)]

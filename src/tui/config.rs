@@ -195,7 +195,7 @@ impl Reader<'_> {
             for (key, loser) in self.check(&name.span(), set).unwrap_or_default() {
                 if !to_come.contains(loser) {
                     let place = keys.iter().find(|(other, _)| *other == key).map_or_else(|| name.span(), |(_, at)| at.clone());
-                    self.tell(&place, format!("'{key}' is for {} now, no longer for {loser}", name.get_ref()));
+                    self.tell(&place, format!("'{key}' is now assigned to {}, no longer to {loser}", name.get_ref()));
                 }
             }
         }
@@ -210,7 +210,7 @@ impl Config {
         let table = match DeTable::parse(text) {
             Ok(table) => table.into_inner(),
             Err(error) => {
-                let why = format!("{}; the settings are as without it", error.message().replace('\n', " "));
+                let why = format!("{}; it is ignored", error.message().replace('\n', " "));
                 reader.tell(&error.span().unwrap_or_default(), why);
                 return (config, reader.told);
             }
@@ -253,7 +253,7 @@ impl Config {
                 (config, faults.iter().map(|fault| told(fault)).collect())
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound && !named => Default::default(),
-            Err(error) => (Self::default(), vec![told(&format!("{}; the settings are as without it", reason(&error)))]),
+            Err(error) => (Self::default(), vec![told(&format!("{}; it is ignored", reason(&error)))]),
         }
     }
 }
@@ -283,7 +283,7 @@ mod tests {
         let action = |key: &str| config.keymap.action(Place::List, key.parse().unwrap());
         assert_eq!(action("ctrl-x"), Some(Action::Extract));
         // Taken from what had it, which is told; the old keys are free.
-        assert_eq!(warnings, ["line 5: 'j' is for extract now, no longer for down"]);
+        assert_eq!(warnings, ["line 5: 'j' is now assigned to extract, no longer to down"]);
         assert_eq!(action("j"), Some(Action::Extract));
         assert_eq!(action("down"), Some(Action::Down));
         assert_eq!(action("e"), None);
@@ -346,7 +346,7 @@ mod tests {
         // Set twice: one of them does not get it.
         assert_eq!(
             warnings("[keys]\nwrap = [\"ctrl-y\"]\nextract = [\n  \"ctrl-y\",\n]\n"),
-            ["line 2: 'ctrl-y' is for wrap now, no longer for extract"]
+            ["line 2: 'ctrl-y' is now assigned to wrap, no longer to extract"]
         );
         // In other places it may mean something else.
         assert_eq!(warnings("[keys]\nstop = [\"e\"]\n"), [""; 0]);
@@ -363,6 +363,6 @@ mod tests {
         assert!(told(true).contains("config.toml: line 2: not UTF-8; the settings"), "{}", told(true));
         std::fs::write(&path, b"[keys]\nextract = [\"j\"]\n").unwrap();
         let (_, warnings) = Config::read_file(&path, true);
-        assert!(warnings[0].ends_with("config.toml: line 2: 'j' is for extract now, no longer for down"), "{warnings:?}");
+        assert!(warnings[0].ends_with("config.toml: line 2: 'j' is now assigned to extract, no longer to down"), "{warnings:?}");
     }
 }

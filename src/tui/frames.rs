@@ -83,7 +83,7 @@ fn title(dialog: &Dialog) -> String {
         // The path is the first of the facts.
         Dialog::Sheet { title, .. } => title.clone(),
         Dialog::Commits { .. } => "Commits".to_owned(),
-        Dialog::PendingChanges { .. } => "Planned".to_owned(),
+        Dialog::PendingChanges { .. } => "Pending changes".to_owned(),
         Dialog::Jobs { .. } => "Jobs".to_owned(),
     }
 }
@@ -160,7 +160,7 @@ pub fn frame(dialog: &Dialog, state: &State) -> Option<Frame> {
         Dialog::PendingChanges { .. } => {
             let plans = state.changes.pending.list();
             let width = plans.iter().map(|plan| glyphs::width(&plan.describe())).max().unwrap_or(0).clamp(44, 96);
-            (rows(width), rows(plans.len()).min(lower).max(2), "u takes it back · W writes all · esc closes")
+            (rows(width), rows(plans.len()).min(lower).max(2), "u undoes it · W writes all · esc closes")
         }
         Dialog::Jobs { job: chosen, .. } => {
             let width = screen.width.saturating_sub(8).clamp(30, 100);

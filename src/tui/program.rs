@@ -114,9 +114,7 @@ pub fn copy_to(archive: &dyn Archive, entry: &Entry, copy: &Path, limit: u64, go
 fn write_copy(archive: &dyn Archive, entry: &Entry, copy: &Path, limit: u64, goes_on: &dyn Fn() -> bool) -> io::Result<()> {
     if entry.size > limit {
         let most = SizeStyle::Binary.show(limit);
-        return Err(io::Error::other(format!(
-            "it is too long for a copy: {most} at most (copy, under [limits] in the settings)"
-        )));
+        return Err(io::Error::other(format!("too large for a copy: {most} at most (copy, under [limits] in the settings)")));
     }
     let mut file = File::options().write(true).open(copy)?;
     send(archive, entry, &mut SharedRequests { to: &mut file, goes_on })?;
@@ -168,7 +166,7 @@ pub fn edit(editor: &str, copy: &Path) -> io::Result<Option<&'static str>> {
     let status = on_file(editor, copy).status()?;
     let changed = state(copy) != before;
     ended(editor, status)?;
-    Ok(changed.then_some("what was changed in the editor is not kept: it had a copy"))
+    Ok(changed.then_some("Changes made in the editor are not kept: it had a copy"))
 }
 
 /// Returns what changes when a file is written.
@@ -187,8 +185,8 @@ fn ended(program: &str, status: ExitStatus) -> io::Result<()> {
     match status.code() {
         _ if is_well(status) => Ok(()),
         // What a shell says by numbers.
-        Some(126) => Err(io::Error::other(format!("'{program}' can't be run"))),
-        Some(127) => Err(io::Error::other(format!("there is no command '{program}'"))),
+        Some(126) => Err(io::Error::other(format!("'{program}' cannot be run"))),
+        Some(127) => Err(io::Error::other(format!("command not found: '{program}'"))),
         _ => Err(io::Error::other(format!("'{program}' ended with {status}"))),
     }
 }
@@ -282,7 +280,7 @@ mod tests {
         // One that takes nothing at all, of more than a pipe holds: it is named, with the reason.
         let archive = sample::with_contents(&[("long", "line\n".repeat(100_000).as_bytes())]);
         let told = |pager: &str| page(&*archive, &archive.entry(0).unwrap(), pager).unwrap_err().to_string();
-        assert_eq!(told("/nonexistent"), "there is no command '/nonexistent'");
+        assert_eq!(told("/nonexistent"), "command not found: '/nonexistent'");
         assert_eq!(told("false"), "'false' ended with exit status: 1");
         assert!(page(&*archive, &archive.entry(0).unwrap(), "head -1 > /dev/null").is_ok());
     }

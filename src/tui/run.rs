@@ -128,7 +128,7 @@ fn outside(
         Effect::Suspend => {
             if !signals::is_job() {
                 session.read_on();
-                return Ok(session.feed(Event::Error("there is no shell that would go on with a program that stops".to_owned())));
+                return Ok(session.feed(Event::Error("Cannot suspend: no shell would resume nra".to_owned())));
             }
             screen.release();
             // The terminal is taken again when the system tells that this is over.

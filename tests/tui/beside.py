@@ -139,7 +139,7 @@ def extract_mc(hands, directory):
 
 def pick_nra(hands, directory):
     hands.press("F")
-    hands.sees("all of these words hold")
+    hands.sees("all terms must match")
     hands.type("*.md")
     hands.press("Enter")
     hands.sees("found: *.md")

@@ -8,16 +8,16 @@ use nra_format::container::Container;
 use nra_format::entry::Entry;
 
 /// Why archives of other formats can't be changed.
-pub const ONLY_NRA: &str = "only NRA 5 archives in files can be changed";
+pub const ONLY_NRA: &str = "Only NRA 5 archives in files can be changed";
 
 /// Why nothing is changed at the user's wish.
-pub const READ_ONLY: &str = "the browser was started with --read-only";
+pub const READ_ONLY: &str = "The browser was started with --read-only";
 
 /// Why a file that nobody may write to can't be changed.
-pub const WRITE_PROTECTED: &str = "the file is write-protected";
+pub const WRITE_PROTECTED: &str = "The file is write-protected";
 
 /// Why damaged archives can't be changed.
-pub const DAMAGED: &str = "a damaged archive can't be changed";
+pub const DAMAGED: &str = "A damaged archive cannot be changed";
 
 /// What is known of the archive from its opening.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,7 +59,7 @@ impl Default for Facts {
 }
 
 /// Why nothing is planned where an earlier commit is shown.
-const PAST: &str = "an earlier commit is shown: ] goes to the newest, where changes are planned; U returns to this";
+const PAST: &str = "An earlier commit is shown: ] goes to the newest to make changes, U returns to this one";
 
 impl Facts {
     /// Returns the file that what is planned here is written to.

@@ -269,7 +269,7 @@ impl Listing {
             Ok(page) => page,
             Err(error) => {
                 self.error = Some(match error {
-                    RowsError::Gone => "there is no such directory".to_owned(),
+                    RowsError::Gone => "no such directory".to_owned(),
                     RowsError::Failed(error) => error,
                 });
                 self.loaded = true;

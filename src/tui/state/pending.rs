@@ -34,7 +34,7 @@ impl PendingChange {
             }
             Self::Rename(from, to) => format!("rename {} to {}", glyphs::shown(from.as_bytes()), glyphs::shown(to.as_bytes())),
             Self::Add(path, directory, meets) => {
-                let meets = if *meets { " onto what is there" } else { "" };
+                let meets = if *meets { " over the existing one" } else { "" };
                 let to = directory.as_ref().map_or_else(String::new, |to| format!(" to {}", glyphs::shown(to.as_bytes())));
                 format!("add {}{to}{meets}", glyphs::shown(path.as_os_str().as_bytes()))
             }
@@ -96,7 +96,7 @@ impl Renames {
             behind.insert(0, b'/');
             at = parent;
         }
-        Err("an entry can't go below itself".to_owned())
+        Err("an entry cannot be moved into itself".to_owned())
     }
 }
 

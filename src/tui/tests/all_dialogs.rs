@@ -18,13 +18,13 @@ const DIALOGS: [(&str, &str, &str); 14] = [
     ("i", "README.md", "path"),
     ("/", "Find below here", "README.md"),
     (":", "Commands", "help: Show the keys"),
-    ("f", "Keep rows with", "a part of the name"),
+    ("f", "Filter", "part of the name"),
     ("F", "Find below here", "size"),
     ("s", "Sort by", "size"),
-    ("e", "Extract README.md", "to the directory"),
-    ("+", "Mark", "a glob"),
-    ("c", "Write everything in a.n", "the ending"),
-    ("enter ctrl-g", "Go to", "a line"),
+    ("e", "Extract README.md", "target directory"),
+    ("+", "Mark", "glob"),
+    ("c", "Convert a.nra to", "the extension"),
+    ("enter ctrl-g", "Go to", "line or row"),
 ];
 
 /// Asserts that the dialog on top is whole: its keys and its title.

@@ -29,7 +29,7 @@ fn what_rows_are_sorted_by_is_shown() {
 #[test]
 fn columns_are_chosen() {
     let mut story = Story::begin(everything(), 80, 24);
-    story.then("C").sees("[x] stored, no room now");
+    story.then("C").sees("[x] stored, no room");
     story.then("t").sees("[ ] modified").sees("[x] stored");
     story.then("esc");
     assert!(heads(&story).contains("stored") && !heads(&story).contains("modified"), "{}", heads(&story));

@@ -31,7 +31,7 @@ fn what_goes_is_named_before_it_goes() {
     let (facts, jobs) = (story.state.archive.clone(), story.state.jobs.list.len());
     for keys in ["Z", "U"] {
         story.then(keys).state.archive.turn_out_damaged(vec!["a block".to_owned()]);
-        story.then(if keys == "Z" { "c" } else { "u" }).sees("a damaged archive can't be changed");
+        story.then(if keys == "Z" { "c" } else { "u" }).sees("A damaged archive cannot be changed");
         assert!(story.state.changes.writing.is_none() && story.state.jobs.list.len() == jobs);
         story.state.archive = facts.clone();
     }
@@ -41,7 +41,7 @@ fn what_goes_is_named_before_it_goes() {
     assert!(std::fs::metadata(&file).unwrap().len() < before / 10);
     open(&mut story, &file);
     assert_eq!((paths(&*story.archive), story.archive.info().commit), (vec!["a.txt".to_owned()], Some(1)));
-    story.then("Z").sees("compacting would save nothing");
+    story.then("Z").sees("Compacting would save nothing");
 }
 
 #[test]
@@ -49,9 +49,9 @@ fn plans_come_first_and_another_commit_is_no_surprise() {
     let work = tempfile::tempdir().unwrap();
     let file = work.path().join("a.nra");
     let mut story = Story::begin(everything(), 100, 24);
-    story.then("Z").sees("only NRA 5 archives in files can be changed");
+    story.then("Z").sees("Only NRA 5 archives in files can be changed");
     two_commits(&mut story, &file);
-    story.then("d Z").sees("what is planned comes first");
+    story.then("d Z").sees("Pending changes: press W to write them first");
     story.then("u");
     story.works = false;
     story.then("Z c");

@@ -180,7 +180,7 @@ fn what_is_pasted_and_what_jobs_say_costs_what_is_shown_of_it() {
     story.event(Event::Paste("x".repeat(1 << 20)));
     let pasted = on_the_processor() - before;
     assert!(pasted < Duration::from_secs(1), "{pasted:?}");
-    story.sees("64 KiB of it were taken");
+    story.sees("the first 64 KiB were pasted");
     story.then("esc");
     let id = story.state.jobs.add("verify".to_owned(), story.now);
     for _ in 0..2_000 {

@@ -38,25 +38,25 @@ fn what_reads_is_listed_and_saved() {
     let mut story = Story::begin(everything(), 120, 30);
     open(&mut story, &file);
     story.then("V");
-    story.sees("1 damage").sees("R lists what it hurts");
+    story.sees("1 damage").sees("R lists the affected files");
     // From here on it is known, and nothing is written on top of it.
-    story.then("d").sees("a damaged archive can't be changed").sees("damaged ·");
+    story.then("d").sees("A damaged archive cannot be changed").sees("damaged ·");
     story.then("enter R");
-    story.sees("Damage").sees("list files that do not read whole").sees("at offset").misses("no damage is known");
+    story.sees("Damage").sees("list damaged files").sees("at offset").misses("No known damage");
     story.then("d");
     assert_eq!(story.names(), ["d/hurt.bin"]);
     story.then("R i");
     assert_eq!(story.names(), ["d/whole.bin", "note.txt"]);
     story.then("R s");
-    story.sees("Write what reads of a.nra to").sees("a-salvaged.nra");
+    story.sees("Salvage a.nra to").sees("a-salvaged.nra");
     story.then("ctrl-u").types("saved.zip");
     story.then("enter");
-    story.sees("the name ends with");
+    story.sees("use the extension");
     let output = work.path().join("saved.nra");
     story.then("ctrl-u");
     story.event(Event::Paste(output.display().to_string()));
     story.then("enter");
-    story.sees("salvaged 3 entries, 3.0 MiB").sees("1 entry left out");
+    story.sees("salvaged 3 entries, 3.0 MiB").sees("1 entry skipped");
     story.then("J");
     story.sees("d/hurt.bin");
     let saved = open_path(&output, &OpenOptions::default()).unwrap();
@@ -67,7 +67,7 @@ fn what_reads_is_listed_and_saved() {
     story.then("esc R s ctrl-u");
     story.event(Event::Paste(output.display().to_string()));
     story.then("enter");
-    story.sees("there is such a file already");
+    story.sees("the file exists");
 }
 
 /// Returns an archive with a file `a` of this content in which one of the blocks is damaged: the first, or one in the middle; and where that lies.
@@ -115,7 +115,7 @@ fn beside_damage_content_is_looked_at_and_searched() {
     story.then("/").types("line 55555").then("enter");
     assert!(first(&story).contains("~ line 55555"), "{}", story.screen());
     story.then("/ ctrl-u").types(&format!("line {lost} ")).then("enter");
-    story.sees("nothing is found in what reads: ");
+    story.sees("Not found in the readable part: ");
     story.then("/ ctrl-u").types("line 7777").then("enter N").sees("line 7777 ");
     // Up to its edge all is shown.
     story.then("2 g");
@@ -163,7 +163,7 @@ fn what_does_not_read_is_not_counted() {
     story.then("b b");
     story.sees("3.0 MiB");
     story.then("b d");
-    story.sees("a damaged archive can't be changed");
+    story.sees("A damaged archive cannot be changed");
     story.then("J");
     story.sees("a page of the entry tree is damaged");
 }
@@ -180,7 +180,7 @@ fn what_is_known_of_the_damage_is_told() {
     // From the preview and from a directory, too; and where nothing is wrong nothing is listed.
     let mut story = Story::begin(everything(), 120, 40);
     story.then("G k enter enter R");
-    story.sees("no damage is known");
+    story.sees("No known damage");
     story.then("d");
     story.sees("nothing is like that");
     story.then("esc");
@@ -194,11 +194,11 @@ fn what_was_planned_before_damage_came_to_light_is_taken_back() {
     story.then("d j d");
     let page = Page { damage: Some(vec!["the index is damaged".to_owned()]), ..Page::default() };
     story.event(Event::Rows(RowsResponse { want: Want::Start, page: Ok(page) }));
-    story.then("W").sees("a damaged archive can't be changed");
-    story.then("P").sees("Planned");
+    story.then("W").sees("A damaged archive cannot be changed");
+    story.then("P").sees("Pending changes");
     story.then("u");
     assert_eq!(story.state.changes.pending.list().len(), 1);
     story.then("esc u");
     assert!(story.state.changes.pending.is_empty());
-    story.then("u").sees("a damaged archive can't be changed");
+    story.then("u").sees("A damaged archive cannot be changed");
 }

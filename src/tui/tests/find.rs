@@ -87,9 +87,9 @@ fn a_path_is_found_by_typing() {
     assert_eq!(story.name(), "docs/guide.md");
     // Typing is not taken for commands.
     story.then("/").types("q?x");
-    story.sees("nothing matches").sees("q?x");
+    story.sees("No matches").sees("q?x");
     story.then("esc");
-    story.misses("nothing matches");
+    story.misses("No matches");
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn what_is_still_read_is_not_told_by_what_came_before() {
 fn archives_are_looked_for_when_they_are_asked_for() {
     let mut story = Story::begin(everything(), 80, 24);
     story.held_back = true;
-    story.keys("O").sees("Open an archive").sees("reading …").misses("nothing matches");
+    story.keys("O").sees("Open an archive").sees("reading …").misses("No matches");
     let asked = |story: &Story, what: Request| match story.back.last() {
         Some(Effect::Request(id, asked)) if *asked == what => *id,
         other => panic!("{other:?}"),

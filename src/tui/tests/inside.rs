@@ -372,7 +372,7 @@ fn what_is_planned_and_marked_stays_while_an_archive_within_is_shown() {
     story.sees("deep").misses("marks are gone").misses("to remove");
     assert!(story.state.marks.is_empty() && story.state.changes.pending.is_empty());
     // They are asked about from here, too, but can't be written here.
-    story.then("Q").sees("Changes are not written").sees("remove a: 1 entry").misses("write them");
+    story.then("Q").sees("Unwritten changes").sees("remove a: 1 entry").misses("write them");
     story.then("b h");
     story.archive = outer;
     story.opens(OpenTarget::Parent, around);
@@ -415,20 +415,20 @@ fn content_is_searched_and_gone_through_by_numbers() {
     let mut story = Story::begin(archive, 80, 24);
     story.then("enter /");
     story.types("LINE 4").then("enter");
-    story.sees("nothing is found").sees("this is line 1");
-    story.then("j n").sees("nothing is found");
+    story.sees("Not found").sees("this is line 1");
+    story.then("j n").sees("Not found");
     story.then("/ ctrl-u").types("line 51234").then("enter");
     let first = |story: &Story| story.screen().lines().nth(2).unwrap_or_default().to_owned();
     assert!(first(&story).contains("this is line 51234"), "{}", story.screen());
     story.then("n");
-    story.sees("1 of 1").sees("the search came to the end, and went on at the other one");
+    story.sees("1 of 1").sees("Search wrapped");
     // What is found nowhere has no number, and what stands above is found.
-    story.then("/ ctrl-u").types("line x").then("enter").sees("nothing is found").misses("1 of 1");
+    story.then("/ ctrl-u").types("line x").then("enter").sees("Not found").misses("1 of 1");
     story.then("/ ctrl-u").types("line 1234\n").then("ctrl-u").types("is line 1234").then("enter");
     assert!(first(&story).contains("1234 this is line 1234"), "{}", story.screen());
-    story.sees("1 of 11").sees("went on at the other one");
-    story.then("N").sees("11 of 11").sees("went on at the other one");
-    story.then("N").sees("10 of 11").misses("went on at the other one");
+    story.sees("1 of 11").sees("Search wrapped");
+    story.then("N").sees("11 of 11").sees("Search wrapped");
+    story.then("N").sees("10 of 11").misses("Search wrapped");
     story.then("ctrl-g").types("40000").then("enter");
     assert!(first(&story).contains("40000 this is line 40000"), "{}", story.screen());
     story.then("/ ctrl-u").types("line 399").then("enter N");
@@ -436,11 +436,11 @@ fn content_is_searched_and_gone_through_by_numbers() {
     story.then("2 ctrl-g").types("0x20").then("enter");
     assert!(first(&story).contains("00000020"), "{}", story.screen());
     story.then("ctrl-g").types("x").then("enter");
-    story.sees("'x' is no number");
+    story.sees("'x' is not a number");
     // Rows of a table are sought as they are shown.
     story.then("esc esc j 0 enter / ctrl-u").types("layers.30.norm").then("enter");
     assert!(first(&story).contains("model.layers.30.norm.bias"), "{}", story.screen());
-    story.then("g / ctrl-u").types("layers.30").then("enter N").sees("went on at the other one");
-    story.then("n").sees("1 of ").sees("went on at the other one");
-    story.then("/ ctrl-u").types("nowhere").then("enter").sees("nothing is found").misses(" of ");
+    story.then("g / ctrl-u").types("layers.30").then("enter N").sees("Search wrapped");
+    story.then("n").sees("1 of ").sees("Search wrapped");
+    story.then("/ ctrl-u").types("nowhere").then("enter").sees("Not found").misses(" of ");
 }

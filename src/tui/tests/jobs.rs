@@ -45,7 +45,7 @@ fn a_file_is_opened_as_the_system_does() {
     story.then("f2").sees("a copy of README.md is opened; it is gone when the browser ends");
     let entry = story.archive.entry(story.state.listing.lines[0].row.number).unwrap();
     assert_eq!(story.outside, [Effect::Launch(entry)]);
-    story.then("j j j f2").sees("only files have content");
+    story.then("j j j f2").sees("Only files have content");
 }
 
 #[test]
@@ -63,17 +63,17 @@ fn a_file_is_found_and_extracted() {
     extract_to(&mut story, work.path());
     assert_eq!(std::fs::read_to_string(work.path().join("guide.md")).unwrap(), "mine");
     assert_eq!(files(work.path()).len(), 2);
-    story.then("J").sees("docs/guide.md is written as guide");
-    story.then("esc e down down down").sees("keep it as name~");
-    story.then("enter J").sees("guide.md: what was there is moved aside");
+    story.then("J").sees("docs/guide.md extracted as guide");
+    story.then("esc e down down down").sees("back it up as name~");
+    story.then("enter J").sees("guide.md: existing file backed up");
     assert_eq!(files(work.path()).len(), 3);
     std::fs::remove_file(work.path().join("guide.md~")).unwrap();
     story.then("esc");
     // The policy can be chosen: skip.
     story.then("e down");
-    story.sees("leave it, skip the entry");
+    story.sees("keep it, skip the entry");
     story.then("enter");
-    story.sees("1 entry left out");
+    story.sees("1 entry skipped");
     assert_eq!(files(work.path()).len(), 2);
 }
 
@@ -119,7 +119,7 @@ fn marks_follow_ranges_and_globs() {
     assert_eq!(story.state.marks.count(), 0);
     story.then("+ ctrl-u").types("*.nothing");
     story.then("enter");
-    story.sees("nothing matches");
+    story.sees("No matches");
     // Marks reach into directories.
     story.then("l j space h");
     assert_eq!(story.state.marks.count(), 3);
@@ -140,7 +140,7 @@ fn marks_work_in_a_sorted_list() {
 fn an_archive_is_verified() {
     let mut story = Story::begin(everything(), 120, 30);
     story.then("V");
-    story.sees("nothing is damaged (14 entries, 3.3 KiB checked)");
+    story.sees("no damage (14 entries, 3.3 KiB checked)");
     story.then("J");
     story.sees("verify a.nra").sees("✓");
 }
@@ -169,7 +169,7 @@ fn paths_on_disk_are_completed() {
     story.then("tab");
     story.sees("photos of May/");
     story.types("q").then("tab");
-    story.sees("nothing on disk begins like that");
+    story.sees("no such path on disk");
     story.then("backspace enter");
     assert_eq!(files(&work.path().join("photos of May")), ["README.md"]);
 }
@@ -181,10 +181,10 @@ fn content_is_copied() {
     story.sees("copied the content, 25 B");
     assert_eq!(story.outside, [Effect::Copy(b"# Hello\n\nThis is a test.\n".to_vec())]);
     story.then("G k Y");
-    story.sees("only files have content");
+    story.sees("Only files have content");
     let mut story = Story::begin(crate::sample::with_contents(&[("long", &[0; 100_000])]), 80, 24);
     story.then("Y");
-    story.sees("too long for the clipboard");
+    story.sees("too large for the clipboard");
 }
 
 #[test]
@@ -205,22 +205,22 @@ fn bookmarks_lead_back() {
     story.then("m del ' b");
     assert_eq!(story.name(), "日本語のファイル名.txt");
     story.then("m 1");
-    story.sees("letters from a to z");
+    story.sees("Bookmarks are named a to z");
     story.then("m del '");
-    story.sees("no bookmark is set");
+    story.sees("No bookmarks");
     // It is about the entry that it was asked for.
     let at = story.name();
     story.keys("m").sees("bookmark (a-z");
     story.state.listing.cursor = 0;
     story.then("x ' x");
     assert_eq!(story.name(), at);
-    story.then("m esc").misses("letters from a to z").misses("bookmark (");
+    story.then("m esc").misses("Bookmarks are named").misses("bookmark (");
 }
 
 #[test]
 fn an_entry_is_checked_alone() {
     let mut story = Story::begin(everything(), 100, 24);
-    story.then("alt-v").sees("nothing is damaged (1 entry, 25 B checked)");
+    story.then("alt-v").sees("no damage (1 entry, 25 B checked)");
     // A directory with all below it; marks are what both keys are about.
     story.then("G k alt-v J").sees("verify train").sees("(3 entries, 18 B checked)");
     story.then("esc g space j space alt-v").sees("2 entries");
@@ -232,18 +232,18 @@ fn an_entry_is_checked_alone() {
 fn what_was_found_is_gone_through() {
     let mut story = Story::begin(everything(), 80, 24);
     story.then("n");
-    story.sees("nothing has been sought yet");
+    story.sees("No search yet");
     story.then("/").types("json");
     story.then("enter");
     let first = story.name();
     story.then("n");
     let second = story.name();
     assert!(first != second && second.ends_with(".json"), "{second}");
-    story.sees("2 of 3 that were found");
+    story.sees("2 of 3 found");
     story.then("N");
     assert_eq!(story.name(), first);
     story.then("N");
-    story.sees("nothing more was found");
+    story.sees("No more results");
 }
 
 #[test]
@@ -258,7 +258,7 @@ fn leaving_with_a_job_asks() {
     let mut story = Story::begin(everything(), 80, 24);
     let id = story.state.jobs.add("verify a.nra".to_owned(), story.now);
     story.then("q");
-    story.sees("Work is under way");
+    story.sees("Jobs are running");
     story.then("b");
     assert!(story.outside.is_empty());
     story.then("q w");
@@ -290,12 +290,12 @@ fn content_goes_to_other_programs() {
     assert_eq!((story.outside.last(), story.name()), (Some(&Effect::Edit("copy/README.md".into())), "README.md".to_owned()));
     // It can be stopped: then nothing comes of it.
     story.then("f4").sees("making a copy of README.md; esc stops");
-    story.then("G esc").sees("no copy is made");
+    story.then("G esc").sees("Copy cancelled");
     let count = story.outside.len();
     story.event(copied);
     assert_eq!((story.outside.len(), story.name()), (count, "README.md".to_owned()));
     story.then("G k f4");
-    story.sees("only files have content");
+    story.sees("Only files have content");
 }
 
 #[test]
@@ -320,7 +320,7 @@ fn a_job_that_waits_for_its_turn_says_so() {
     story.then("J").sees("waiting for its turn");
     story.event(Event::Job(id, JobEvent::Waiting(false)));
     story.misses("waiting");
-    story.event(Event::Job(id, JobEvent::End(Ending::Done, "nothing is damaged".to_owned())));
+    story.event(Event::Job(id, JobEvent::End(Ending::Done, "no damage".to_owned())));
     assert_eq!(story.state.jobs.list[0].elapsed(), Duration::ZERO);
 }
 
@@ -385,7 +385,7 @@ fn changes_are_planned_taken_back_and_written() {
         .unwrap();
     let mut story = Story::begin(everything(), 100, 24);
     story.then("d");
-    story.sees("only NRA 5 archives in files can be changed");
+    story.sees("Only NRA 5 archives in files can be changed");
     open(&mut story, &file);
     story.then("j d");
     // The directory with all below it.
@@ -398,7 +398,7 @@ fn changes_are_planned_taken_back_and_written() {
     story.then("d j");
     story.sees("1 to remove, 1 to rename: W writes, u takes back");
     story.then("q");
-    story.sees("Changes are not written");
+    story.sees("Unwritten changes");
     story.then("w ctrl-u").types("tidied up");
     story.then("enter");
     story.sees("commit 2 is written");
@@ -421,7 +421,7 @@ fn plans_are_named_shown_and_taken_back() {
     let mut story = Story::begin(everything(), 100, 24);
     open(&mut story, &file);
     story.then("P");
-    story.sees("nothing is planned");
+    story.sees("No pending changes");
     story.then("d");
     story.sees("a.txt: 1 entry will be removed");
     story.then("f7").types("new/deep");
@@ -434,11 +434,11 @@ fn plans_are_named_shown_and_taken_back() {
     story.sees("e.txt will be renamed to f.txt");
     // What clashes is told while it is typed, what is free by then is not.
     for (keys, name, why) in [
-        ("f7", "new/deep", "new/deep is planned already"),
-        ("f7", "b", "b is there already"),
-        ("f7", "b/c.txt/d", "b/c.txt is no directory"),
-        ("r", "b", "b is there already"),
-        ("k r", "f.txt", "f.txt is planned already"),
+        ("f7", "new/deep", "new/deep already has a pending change"),
+        ("f7", "b", "b already exists"),
+        ("f7", "b/c.txt/d", "b/c.txt is not a directory"),
+        ("r", "b", "b already exists"),
+        ("k r", "f.txt", "f.txt already has a pending change"),
     ] {
         story.then(keys).types(name);
         story.then("enter");
@@ -449,7 +449,7 @@ fn plans_are_named_shown_and_taken_back() {
     story.then("enter");
     story.sees("a.txt will be made");
     story.then("P");
-    story.sees("Planned").sees("remove a.txt: 1 entry").sees("rename e.txt to f.txt").sees("make a.txt");
+    story.sees("Pending changes").sees("remove a.txt: 1 entry").sees("rename e.txt to f.txt").sees("make a.txt");
     for (width, height) in [(120, 40), (80, 24), (40, 10)] {
         story.event(Event::Resize(width, height));
         insta::assert_snapshot!(format!("plans-{width}x{height}"), story.screen());
@@ -457,9 +457,9 @@ fn plans_are_named_shown_and_taken_back() {
     story.event(Event::Resize(100, 24));
     // One from the middle, then the last.
     story.then("k k u");
-    story.sees("taken back: make new/deep");
+    story.sees("undone: make new/deep");
     story.then("esc u");
-    story.sees("taken back: make a.txt");
+    story.sees("undone: make a.txt");
     story.then("k");
     story.sees("1 to remove, 1 to rename");
 }
@@ -482,7 +482,7 @@ fn plans_are_not_dropped_without_a_question() {
     story.then("]").sees("this is the newest commit");
     for keys in ["[", "ctrl-r", "O enter"] {
         story.then(keys);
-        story.sees("Changes are not written").sees("remove a.txt: 1 entry");
+        story.sees("Unwritten changes").sees("remove a.txt: 1 entry");
         story.then("b");
         assert!(story.outside.is_empty() && !story.state.changes.pending.is_empty(), "{keys}");
     }
@@ -493,18 +493,18 @@ fn plans_are_not_dropped_without_a_question() {
     }
     story.event(Event::Resize(40, 10));
     story.then("[");
-    story.sees("remove a.txt: 1 entry").sees("b  back").sees("d  drop them and go on");
+    story.sees("remove a.txt: 1 entry").sees("b  back").sees("d  drop them and continue");
     story.then("esc");
     story.event(Event::Resize(100, 24));
     story.then("H");
     story.outside.clear();
     story.event(Event::Commits(Ok(commits.clone())));
-    story.then("enter").sees("that is the commit shown");
+    story.then("enter").sees("This commit is already shown");
     story.then("H");
     story.outside.clear();
     story.event(Event::Commits(Ok(commits)));
     story.then("j enter");
-    story.sees("Changes are not written");
+    story.sees("Unwritten changes");
     story.then("d");
     assert_eq!(story.outside, [asks(Request::Open(OpenTarget::Commit(Some(1)), None))]);
 }
@@ -522,7 +522,7 @@ fn nothing_goes_along_into_an_archive_of_the_same_name() {
     story.state.opening.archives = vec![other.clone()];
     story.then("r ctrl-u").types("z.txt");
     story.then("enter j m q enter f7").types("made");
-    story.then("enter O enter").sees("rename a.txt to z.txt").sees("drop them and go on");
+    story.then("enter O enter").sees("rename a.txt to z.txt").sees("drop them and continue");
     story.then("d");
     assert_eq!(story.outside, [asks(Request::Open(OpenTarget::File(other.clone()), None))]);
     // Until it is open nothing is lost.
@@ -552,7 +552,7 @@ fn what_is_typed_takes_the_place_of_the_first_answer() {
     story.then("e end").types("/more");
     story.sees("out/more");
     story.then("esc e backspace enter");
-    story.sees("nothing has been typed");
+    story.sees("type something first");
 }
 
 #[test]
@@ -563,7 +563,7 @@ fn a_clash_of_names_leaves_the_dialog_open() {
     story.then("c");
     story.event(Event::Paste(work.path().join("there.tar").display().to_string()));
     story.then("enter");
-    story.sees("there is such a file already").sees("Write everything in");
+    story.sees("the file exists").sees("Convert ");
     assert_eq!(std::fs::read_to_string(work.path().join("there.tar")).unwrap(), "mine");
     // Of an archive within another one the own name counts.
     story.then("esc");
@@ -585,11 +585,11 @@ fn the_shell_is_there_while_something_is_typed() {
 fn escape_does_not_end_the_program() {
     let mut story = Story::begin(everything(), 100, 24);
     story.then("esc");
-    story.sees("nothing is open here: q quits");
+    story.sees("Nothing to close: q quits");
     assert!(story.outside.is_empty());
     // The job that the status line shows.
     story.then("x");
-    story.sees("no job is under way");
+    story.sees("No job is running");
     let id = story.state.jobs.add("verify a.nra".to_owned(), story.now);
     story.then("x");
     assert_eq!(story.outside, [Effect::Stop(id)]);
@@ -626,7 +626,7 @@ fn bad_names_are_refused_while_they_are_typed() {
     story.sees("empty component");
     story.then("ctrl-u").types("b/below");
     story.then("enter");
-    story.sees("below itself");
+    story.sees("into itself");
     story.then("esc");
     assert!(story.state.changes.pending.is_empty());
 }
@@ -636,14 +636,14 @@ fn a_password_is_asked_for_and_never_shown() {
     let mut story = Story::begin(everything(), 80, 24);
     let target = OpenTarget::File("secret.nra".into());
     story.event(Event::Locked(target.clone(), false));
-    story.sees("Open secret.nra").sees("it is encrypted");
+    story.sees("Open secret.nra").sees("encrypted; password");
     story.types("hush word");
     story.misses("hush").sees("•••••••••");
     story.then("enter");
     assert_eq!(story.outside, [asks(Request::Open(target.clone(), Some(Password(b"hush word".to_vec().into()))))]);
     assert!(!format!("{:?}", story.outside).contains("hush"));
     story.event(Event::Locked(target, true));
-    story.sees("the password is wrong");
+    story.sees("wrong password");
     story.then("esc");
     story.sees("README.md");
 }
@@ -685,12 +685,12 @@ fn writing_tells_that_recovery_data_goes() {
     let mut story = Story::begin(everything(), 120, 24);
     open(&mut story, &file);
     story.then("d W");
-    story.sees("recovery data goes");
+    story.sees("recovery data is not");
     story.then("enter");
-    story.sees("commit 2 is written").sees("nra protect makes it anew");
+    story.sees("commit 2 is written").sees("nra protect adds it again");
     open(&mut story, &file);
     story.then("d W");
-    story.sees("as one commit").misses("recovery data");
+    story.sees("one commit; earlier").misses("recovery data");
 }
 
 #[test]
@@ -698,7 +698,7 @@ fn an_archive_is_written_as_another() {
     let work = tempfile::tempdir().unwrap();
     let mut story = Story::begin(everything(), 100, 24);
     story.then("c");
-    story.sees("Write everything in a.nra as").sees("a.tar.zst");
+    story.sees("Convert a.nra to").sees("a.tar.zst");
     story.then("ctrl-u").types("a.rar");
     story.then("enter");
     story.sees("known extensions: .nra .nra4 .tar");
@@ -716,7 +716,7 @@ fn an_archive_is_written_as_another() {
     story.then("ctrl-u");
     story.event(Event::Paste(work.path().join("copy.nra").display().to_string()));
     story.then("enter");
-    story.sees("there is such a file already");
+    story.sees("the file exists");
 }
 
 #[test]
@@ -768,8 +768,8 @@ fn where_nothing_is_that_is_said() {
     story.then("f").types("nothing like that");
     story.then("enter");
     for key in ["e", "E", "d", "r", "i", "y", "Y", "alt-v"] {
-        story.then("f1 esc").misses("nothing here");
-        story.then(key).sees("there is nothing here");
+        story.then("f1 esc").misses("No entry here");
+        story.then(key).sees("No entry here");
     }
     assert!(story.outside.is_empty() && story.state.changes.pending.is_empty());
 }

@@ -36,7 +36,7 @@ fn what_is_written_with_a_remark_is_written() {
     story.then("a");
     story.event(Event::Paste(directory.display().to_string()));
     story.then("enter W enter");
-    story.sees("commit 2 is written").sees("left out");
+    story.sees("commit 2 is written").sees("skipped");
     assert_eq!(story.outside, [asks(Request::Open(OpenTarget::Commit(None), None))]);
     assert!(story.state.changes.pending.is_empty());
     open(&mut story, &work.path().join("a.nra"));
@@ -56,7 +56,7 @@ fn nothing_is_planned_while_plans_are_written() {
         story.sees("is being written");
         assert!(story.state.dialogs.is_empty());
     }
-    story.then("ctrl-r").sees("are being written: J lists that");
+    story.then("ctrl-r").sees("are being written: try again");
     story.then("Z").sees("try again when that has ended (J lists it)");
     let id = story.state.jobs.list.last().unwrap().id;
     // What fails is planned again, and can be changed again.
@@ -146,7 +146,7 @@ fn keys_wait_for_what_is_being_opened() {
     story.sees("a.txt: 1 entry will be removed");
     // Escape gives up, and what opens later is not shown.
     story.then("u ctrl-r d esc");
-    story.sees("not opened");
+    story.sees("Opening cancelled");
     story.then("j d");
     story.event(Event::Response(late, Box::new(Event::Opened(Box::new(story.state.archive.clone())))));
     story.event(Event::Response(late, Box::new(Event::Locked(OpenTarget::Unlocked, false))));
@@ -161,7 +161,7 @@ fn what_can_not_be_written_any_more_says_so() {
     story.then("d W");
     // It is found out while the message is typed.
     story.state.archive.turn_out_damaged(vec!["a block".to_owned()]);
-    story.then("enter").sees("a damaged archive can't be changed");
+    story.then("enter").sees("A damaged archive cannot be changed");
     assert!(story.state.jobs.list.is_empty() && !story.state.changes.pending.is_empty());
 }
 
@@ -177,7 +177,7 @@ fn a_job_asks_for_a_password_in_its_turn() {
     story.types("x");
     story.misses("encrypted");
     story.then("esc");
-    story.sees("its content is encrypted");
+    story.sees("content is encrypted");
     // One of another archive does not ask here.
     release(&mut story, false);
     story.then("esc V");
@@ -210,8 +210,8 @@ fn leaving_asks_about_work_and_then_about_plans() {
         let mut story = begin(&work.path().join("a.nra"), &[("a.txt", b"a"), ("b.txt", b"b")]);
         story.then("d");
         let id = story.state.jobs.add("verify a.nra".to_owned(), story.now);
-        story.then("Q").sees("Work is under way");
-        story.then(key).sees("Changes are not written").sees("remove a.txt: 1 entry");
+        story.then("Q").sees("Jobs are running");
+        story.then(key).sees("Unwritten changes").sees("remove a.txt: 1 entry");
         assert!(story.outside.is_empty(), "{key}");
         story.then("b");
         assert!(!story.state.changes.pending.is_empty() && story.state.quit.is_none());
@@ -234,7 +234,7 @@ fn waiting_for_the_end_can_be_taken_back() {
     let mut story = begin(&work.path().join("a.nra"), &[("a.txt", b"a"), ("b.txt", b"b")]);
     let end = |id| Event::Job(id, JobEvent::End(Ending::Done, "done".to_owned()));
     let id = story.state.jobs.add("verify a.nra".to_owned(), story.now);
-    story.then("Q w").sees("to quit again takes that back");
+    story.then("Q w").sees("quit again to cancel");
     story.then("Q b");
     story.event(end(id));
     assert!(story.outside.is_empty());
@@ -243,7 +243,7 @@ fn waiting_for_the_end_can_be_taken_back() {
     story.then("Q w d");
     story.event(end(id));
     assert!(story.outside.is_empty());
-    story.sees("Changes are not written");
+    story.sees("Unwritten changes");
     story.then("b u");
     // What is to be dropped at the end is there until then.
     let id = story.state.jobs.add("verify a.nra".to_owned(), story.now);
@@ -261,7 +261,7 @@ fn waiting_for_the_end_can_be_taken_back() {
     story.event(end(id));
     story.event(Event::Job(writing, JobEvent::End(Ending::Failed, "no".to_owned())));
     assert!(story.outside.is_empty(), "{:?}", story.outside);
-    story.sees("Changes are not written");
+    story.sees("Unwritten changes");
     story.then("b u");
     // A line that is being typed is typed to its end.
     let id = story.state.jobs.add("verify a.nra".to_owned(), story.now);
@@ -414,7 +414,7 @@ fn all_jobs_go_on_with_the_password_that_they_wait_for() {
         story.event(Event::Job(id, JobEvent::End(Ending::Cancelled, String::new())));
     }
     story.outside.clear();
-    story.rest().sees("its content is encrypted");
+    story.rest().sees("content is encrypted");
     story.types("open sesame").then("enter");
     let facts = story.state.archive.clone();
     story.opens(OpenTarget::Unlocked, facts);
@@ -467,8 +467,8 @@ fn leaving_twice_at_a_question_ends_all_the_same() {
     let mut story = begin(&work.path().join("a.nra"), &[("a.txt", b"a"), ("b.txt", b"b")]);
     story.then("d");
     story.state.jobs.add("verify a.nra".to_owned(), story.now);
-    story.then("ctrl-c").sees("Work is under way");
-    story.then("ctrl-c").sees("Changes are not written");
+    story.then("ctrl-c").sees("Jobs are running");
+    story.then("ctrl-c").sees("Unwritten changes");
     story.then("ctrl-c");
     assert_eq!(story.outside, [Effect::Quit]);
 }

@@ -63,11 +63,11 @@ fn the_first_content_that_needs_a_password_asks_for_it() {
     let mut story = Story::begin(opened(&bytes, None), 120, 30);
     story.sees("this is clear.txt").misses("password");
     story.then("j");
-    story.sees("Read a.nra").sees("its content is encrypted; password:");
+    story.sees("Read a.nra").sees("content is encrypted; password:");
     story.types("open barley").keys("enter");
     assert_eq!(typed(&story), b"open barley");
     unlock(&mut story, opened(&bytes, Some(Secret::password("open barley"))));
-    story.sees("the password is wrong");
+    story.sees("wrong password");
     assert_eq!(story.name(), "secret.txt");
     story.types("open sesame").keys("enter");
     unlock(&mut story, opened(&bytes, Some(Secret::password("open sesame"))));
@@ -116,11 +116,11 @@ fn work_asks_before_it_begins_and_goes_on_then() {
     story.then("A e ctrl-u");
     story.event(Event::Paste(target.display().to_string()));
     story.then("enter");
-    story.sees("its content is encrypted; password:");
+    story.sees("content is encrypted; password:");
     assert!(!target.exists());
     story.types("open barley").keys("enter");
     unlock(&mut story, opened(&bytes, Some(Secret::password("open barley"))));
-    story.sees("the password is wrong");
+    story.sees("wrong password");
     assert!(!target.exists());
     story.types("open sesame").keys("enter");
     unlock(&mut story, opened(&bytes, Some(Secret::password("open sesame"))));
@@ -134,7 +134,7 @@ fn work_asks_before_it_begins_and_goes_on_then() {
     assert!(story.state.passwords.tasks.is_empty());
     story.then("V").types("open sesame").keys("enter");
     unlock(&mut story, opened(&bytes, Some(Secret::password("open sesame"))));
-    story.sees("nothing is damaged");
+    story.sees("no damage");
     // What is in clear needs none.
     let mut story = Story::begin(opened(&bytes, None), 80, 24);
     story.then("e ctrl-u");
@@ -152,11 +152,11 @@ fn earlier_versions_ask_for_a_key() {
     story.sees("key, 64 hexadecimal digits:");
     story.types("mellon").keys("enter");
     unlock(&mut story, opened(&bytes, Some(Secret::password("mellon"))));
-    story.sees("this is not its key");
+    story.sees("wrong key");
     let key: String = (0..32).map(|byte| format!("{byte:02x}")).collect();
     story.types(&key).keys("enter");
     unlock(&mut story, opened(&bytes, Secret::from_hex(&key)));
-    story.sees("nothing is damaged");
+    story.sees("no damage");
 }
 
 #[test]

@@ -25,7 +25,7 @@ fn changes_within_what_is_renamed_are_written() {
     story.event(Event::Paste(work.path().join("new").display().to_string()));
     story.then("enter h G r ctrl-u").types("/d/f");
     story.then("enter");
-    // What is renamed is not removed, and the other way round.
+    // What is renamed is not removed, and reverse.
     story.then("g d").sees("d is to be removed and renamed: take one back first");
     story.then("l l d r").types("z");
     story.then("enter").sees("d/x/1 is to be removed and renamed");
@@ -60,7 +60,7 @@ fn where_one_is_goes_along_with_what_is_renamed() {
     // What is removed is not there to go along, and that something was written is said all the same.
     story.then("d l W enter");
     open(&mut story, &file);
-    story.sees("commit 3 is written; H goes back; data/a/c is not in it");
+    story.sees("commit 3 is written; H goes back; data/a/c does not exist in it");
     assert_eq!(story.names(), ["data/a/z"]);
 }
 
@@ -73,13 +73,13 @@ fn what_an_addition_replaces_is_told() {
     std::fs::write(work.path().join("b"), "no directory").unwrap();
     let mut story = Story::begin(everything(), 120, 24);
     open(&mut story, &file);
-    for (name, told) in [("b", "b is there already, and a directory"), ("a.txt", "will be added onto what is there")] {
+    for (name, told) in [("b", "b already exists and is a directory"), ("a.txt", "will be added over the existing one")] {
         story.then("a");
         story.event(Event::Paste(work.path().join(name).display().to_string()));
         story.then("enter").sees(told);
         story.then("esc");
     }
-    story.then("P").sees("onto what is there");
+    story.then("P").sees("over the existing one");
     story.then("W enter");
     open(&mut story, &file);
     assert_eq!(story.archive.entry(0).unwrap().size, 4);
@@ -104,12 +104,12 @@ fn an_addition_replaces_nothing_that_is_planned() {
     story.then("r ctrl-u").types("f.txt");
     story.then("enter");
     add(&mut story, "one");
-    story.sees("f.txt is planned already");
+    story.sees("f.txt already has a pending change");
     story.then("esc u");
     add(&mut story, "one");
     story.misses("replaces");
     add(&mut story, "two");
-    story.sees("f.txt is planned already");
+    story.sees("f.txt already has a pending change");
     story.then("esc W enter").sees("commit 2 is written");
     open(&mut story, &file);
     assert_eq!(paths(&*story.archive), ["f.txt", "x", "y"]);
@@ -126,7 +126,7 @@ fn names_are_taken_as_they_are_typed() {
     story.then("enter").sees("will be renamed to  ax ");
     for keys in ["r ctrl-u", "f7"] {
         story.then(keys).types("  ");
-        story.then("enter").sees("a name of blanks alone can't be seen");
+        story.then("enter").sees("a name needs a character other than spaces");
         story.then("esc");
     }
 }
@@ -190,7 +190,7 @@ fn an_archive_that_does_not_open_leaves_the_others_to_choose() {
     // Whoever has no password for one takes another.
     story.then("enter");
     story.event(Event::Locked(OpenTarget::File("a.nra".into()), false));
-    story.sees("it is encrypted");
+    story.sees("encrypted; password");
     story.then("esc").sees("Open an archive").sees("b.nra");
     assert!(!story.outside.contains(&Effect::Quit));
     story.then("esc");
@@ -230,10 +230,10 @@ fn an_archive_is_not_added_to_itself() {
     open(&mut story, &file);
     story.then("a");
     story.event(Event::Paste(file.display().to_string()));
-    story.then("enter").sees("that is the archive itself");
+    story.then("enter").sees("an archive cannot be added to itself");
     // Nor by a detour; then there is nothing to write, and that is said.
     story.state.changes.pending.push(PendingChange::Add(file, None, false));
-    story.then("esc W ctrl-u enter").sees("nothing has changed, no commit is written");
+    story.then("esc W ctrl-u enter").sees("nothing has changed, no commit written");
 }
 
 #[test]
@@ -250,7 +250,7 @@ fn plans_by_name_outlive_a_commit_of_another_program() {
     let mut other = Story::begin(everything(), 100, 24);
     open(&mut other, &file);
     other.then("G d W enter").sees("commit 2 is written");
-    story.then("W enter").sees("another commit by now: read it anew (ctrl-r)");
+    story.then("W enter").sees("another commit by now: reload it (ctrl-r)");
     story.then("ctrl-r");
     assert!(
         matches!(story.outside.pop(), Some(Effect::Request(_, Request::Open(OpenTarget::Commit(None), None)))),
@@ -262,7 +262,7 @@ fn plans_by_name_outlive_a_commit_of_another_program() {
     assert_eq!(paths(&*story.archive), ["b", "made", "z"]);
     // Numbers would mean other entries.
     story.then("d f7").types("more");
-    story.then("enter ctrl-r").sees("go on, and remove nothing").sees("remove z: 1 entry").misses("make more");
+    story.then("enter ctrl-r").sees("drop the removals and continue").sees("remove z: 1 entry").misses("make more");
     // That would fail again if another program was faster once more.
     story.misses("write them");
     story.then("d");
@@ -294,8 +294,8 @@ fn what_is_planned_is_seen_below_any_list() {
 fn what_happens_to_existing_files_is_asked_anew() {
     let mut story = Story::begin(everything(), 80, 24);
     story.works = false;
-    story.then("e").sees("give the new file another name");
-    story.then("down enter e").sees("give the new file another name").misses("leave it, skip the entry");
+    story.then("e").sees("rename the new file");
+    story.then("down enter e").sees("rename the new file").misses("keep it, skip the entry");
 }
 
 #[test]
@@ -327,7 +327,7 @@ fn plans_that_can_not_be_written_keep_the_program() {
     open(&mut story, &file);
     story.then("d");
     std::fs::remove_file(&file).unwrap();
-    story.then("q w enter").sees("Changes are not written");
+    story.then("q w enter").sees("Unwritten changes");
     assert!(!story.outside.contains(&Effect::Quit) && !story.state.changes.pending.is_empty());
 }
 

@@ -13,7 +13,7 @@ use nra_format::archive::{OpenOptions, open_path};
 fn two_commits(story: &mut Story, file: &std::path::Path) {
     std::fs::write(file, sample::bytes(&[("a", b"one"), ("b/c", b"two"), ("b/d", b"three")])).unwrap();
     open(story, file);
-    story.then("U").sees("this is the first commit: there is nothing to undo");
+    story.then("U").sees("This is the first commit: nothing to undo");
     story.then("G d W enter").sees("commit 2 is written");
     open(story, file);
     story.outside.clear();
@@ -38,7 +38,7 @@ fn the_last_commit_is_undone_and_that_too() {
     let file = work.path().join("a.nra");
     let mut story = Story::begin(everything(), 100, 24);
     two_commits(&mut story, &file);
-    story.then("U").sees("Undo commit 2").sees("all as at commit 1").sees("as one more commit (H has all)");
+    story.then("U").sees("Undo commit 2").sees("all as at commit 1").sees("as a new commit (H shows all)");
     // Enter is safe.
     story.then("enter");
     assert_eq!(newest(&file).0, Some(2));
@@ -60,9 +60,9 @@ fn what_is_marked_in_an_earlier_commit_comes_back() {
     story.then("d").sees("U returns to this");
     // Marks are meant where nothing is listed, too.
     story.then("G space f").types("zzz");
-    story.then("enter U").sees("bring back 3 marked entries");
+    story.then("enter U").sees("restore 3 marked entries");
     story.then("b esc esc");
-    story.then("G l G U").sees("Return to commit 1").sees("bring back d").sees("all as it was at commit 1");
+    story.then("G l G U").sees("Return to commit 1").sees("restore d").sees("everything as of commit 1");
     story.then("m").sees("2 entries brought back");
     assert_eq!(newest(&file), (Some(3), ["a", "b", "b/d"].map(str::to_owned).to_vec()), "with the directory above it");
     assert_eq!(story.outside, [asks(Request::Open(OpenTarget::Commit(None), None))]);
@@ -79,9 +79,9 @@ fn plans_come_first_and_no_other_commit_is_undone() {
     let work = tempfile::tempdir().unwrap();
     let file = work.path().join("a.nra");
     let mut story = Story::begin(everything(), 100, 24);
-    story.then("U").sees("only NRA 5 archives in files can be changed");
+    story.then("U").sees("Only NRA 5 archives in files can be changed");
     two_commits(&mut story, &file);
-    story.then("d U").sees("what is planned comes first");
+    story.then("d U").sees("Pending changes: press W to write them first");
     story.then("u");
     // Another program has written a commit since.
     story.state.archive.info.commit = Some(3);
@@ -107,7 +107,7 @@ fn what_is_in_the_way_is_told_and_so_is_an_archive_that_was_compacted() {
     story.then("g a").types(work.path().join("b").to_str().unwrap());
     story.then("enter W enter");
     step_back(&mut story, &file);
-    story.then("G l U m").sees("nothing can be brought back");
+    story.then("G l U m").sees("nothing can be restored");
     assert_eq!(newest(&file), (Some(3), vec!["a".to_owned(), "b".to_owned()]));
     // Numbers of commits mean others by now.
     step_back(&mut story, &file);

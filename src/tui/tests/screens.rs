@@ -281,10 +281,10 @@ fn what_does_not_fit_into_a_row_is_read_whole() {
     sees(&story, "sort-by-stored-size: Order by stored size, the largest first");
     // What there is no room for is counted.
     story.then("esc d j d j d j d Q");
-    sees(&story, "Changes are not written");
+    sees(&story, "Unwritten changes");
     sees(&story, "more b back");
     story.then("b u u u u U");
-    sees(&story, "undo it: all as at commit 11");
+    sees(&story, "undo it: everything as of commit 11");
     story.then("b");
     // What a job said begins with its first line.
     let id = story.state.jobs.add("verify a.nra".to_owned(), story.now);

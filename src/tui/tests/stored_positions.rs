@@ -79,10 +79,10 @@ fn a_directory_that_is_gone_leads_to_what_is_above() {
     let facts = Facts { info: story.archive.info().clone(), ..story.state.archive.clone() };
     story.opens(OpenTarget::Commit(None), facts);
     assert_eq!(story.names(), ["docs/guide.md"]);
-    story.sees("docs/more is not in it");
+    story.sees("docs/more does not exist in it");
     story.archive = sample::archive(&["other"]);
     let facts = Facts { info: story.archive.info().clone(), ..story.state.archive.clone() };
     story.opens(OpenTarget::Commit(None), facts);
     assert_eq!(story.names(), ["other"]);
-    story.sees("docs is not in it");
+    story.sees("docs does not exist in it");
 }

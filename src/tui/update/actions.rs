@@ -119,7 +119,7 @@ fn back(state: &mut State, effects: &mut Vec<Effect>) {
     if !close_top(state, effects) {
         let quit = state.settings.keymap.commands().find(|(command, _)| command.action == Action::Quit);
         let key = quit.and_then(|(_, keys)| keys.first()).map_or_else(String::new, ToString::to_string);
-        state.notify(Tone::Info, format!("nothing is open here: {key} quits"));
+        state.notify(Tone::Info, format!("Nothing to close: {key} quits"));
     }
 }
 

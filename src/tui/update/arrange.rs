@@ -145,7 +145,7 @@ fn ask_columns(state: &mut State, at: Column) {
     let shown = state.columns_in(state.areas().list.width);
     let item = |(key, column): &(char, Column)| {
         let sign = if state.layout.columns.contains(column) { "[x]" } else { "[ ]" };
-        let room = if state.layout.columns.contains(column) && !shown.has(*column) { ", no room now" } else { "" };
+        let room = if state.layout.columns.contains(column) && !shown.has(*column) { ", no room" } else { "" };
         (*key, format!("{sign} {}{room}", column.title()), Choice::Column(*column))
     };
     let cursor = COLUMNS.iter().position(|(_, column)| *column == at).unwrap_or(0);
@@ -162,21 +162,21 @@ fn ask_columns(state: &mut State, at: Column) {
 /// Asks for a query.
 pub fn ask_query(state: &mut State) {
     let typed = state.arrangement.wanted.query.clone();
-    let prompt = Prompt::new(PromptKind::Query, "Find below here: all of these words hold", TERMS_HELP, typed);
+    let prompt = Prompt::new(PromptKind::Query, "Find below here: all terms must match", TERMS_HELP, typed);
     state.dialogs.push(Dialog::Prompt(prompt));
 }
 
 /// Asks for a filter.
 pub fn ask_filter(state: &mut State) {
-    let (note, typed) = ("a part of the name, or a glob such as *.json", state.arrangement.wanted.filter.clone());
+    let (note, typed) = ("part of the name, or a glob such as *.json", state.arrangement.wanted.filter.clone());
     let purpose = PromptKind::Filter(typed.clone());
-    state.dialogs.push(Dialog::Prompt(Prompt::new(purpose, "Keep rows with", note, typed)));
+    state.dialogs.push(Dialog::Prompt(Prompt::new(purpose, "Filter", note, typed)));
 }
 
 /// Changes the sort order, the columns, or between list and tree. The map has an order of its own.
 pub fn sort(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
     if matches!(state.layout.sizes, Sizes::Map(_)) {
-        return state.notify(Tone::Warning, "the map has an order of its own: b goes back to the rows");
+        return state.notify(Tone::Warning, "The map has its own order: b goes back to the list");
     }
     if let Some((.., sort, _)) = SORTS.iter().find(|(.., sorting)| *sorting == action) {
         change(state, Arrangement { sort: *sort, reverse: false, ..state.arrangement.wanted.clone() }, effects);
@@ -186,7 +186,7 @@ pub fn sort(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
         Action::SortMenu => {
             let item = |(key, name, _, action): &(char, &str, Sort, Action)| (*key, (*name).to_owned(), Choice::Do(*action));
             let mut items: Vec<_> = SORTS.iter().map(item).collect();
-            items.push(('v', "the other way round".to_owned(), Choice::Do(Action::Reverse)));
+            items.push(('v', "reverse".to_owned(), Choice::Do(Action::Reverse)));
             let cursor = SORTS.iter().position(|(.., sort, _)| *sort == state.arrangement.wanted.sort).unwrap_or(0);
             state.dialogs.push(Dialog::Menu(Menu {
                 title: "Sort by".to_owned(),

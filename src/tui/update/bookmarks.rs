@@ -28,24 +28,24 @@ pub fn name(state: &mut State, path: EntryPath, key: Key) {
         (KeyCode::Enter, _) => free(),
         (KeyCode::Delete | KeyCode::Backspace, _) => {
             state.places.bookmarks.retain(|_, kept| *kept != path);
-            return state.notify(Tone::Info, "the bookmark is taken away");
+            return state.notify(Tone::Info, "Bookmark removed");
         }
         (_, Some(letter)) if LETTERS.contains(&letter) => Some(letter),
-        _ => return state.notify(Tone::Warning, "letters from a to z name bookmarks"),
+        _ => return state.notify(Tone::Warning, "Bookmarks are named a to z"),
     };
     match letter {
         Some(letter) => {
             state.places.bookmarks.insert(letter, path);
-            state.notify(Tone::Info, format!("bookmark {letter} is set: '{letter} goes there"));
+            state.notify(Tone::Info, format!("Bookmark {letter} set: '{letter} goes there"));
         }
-        None => state.notify(Tone::Warning, "there is no letter left for another bookmark"),
+        None => state.notify(Tone::Warning, "All bookmarks from a to z are used"),
     }
 }
 
 /// Asks which bookmark to go to.
 pub fn choose(state: &mut State) {
     if state.places.bookmarks.is_empty() {
-        return state.notify(Tone::Warning, "no bookmark is set: m sets one");
+        return state.notify(Tone::Warning, "No bookmarks: m sets one");
     }
     let item = |(letter, path): (&char, &EntryPath)| (*letter, glyphs::shown(path.as_bytes()), Choice::Go(path.clone()));
     let items = state.places.bookmarks.iter().map(item).collect();
@@ -67,15 +67,18 @@ pub fn step(state: &mut State, step: isize, effects: &mut Vec<Effect>) {
         Some(next) => {
             *at = next;
             let of = if more { format!("the best {kept} of {}", nra_text::count(*matches)) } else { kept.to_string() };
-            let (path, text) = (paths[next].clone(), format!("{} of {of} that were found", next + 1));
+            let (path, text) = (paths[next].clone(), format!("{} of {of} found", next + 1));
             browse::reach(state, path, effects);
             state.notify(Tone::Info, text);
         }
-        None if paths.is_empty() => state.notify(Tone::Warning, "nothing has been sought yet: / seeks"),
+        None if paths.is_empty() => state.notify(Tone::Warning, "No search yet: / searches"),
         None if more => {
-            let text = format!("these are the best {kept} of {}: more letters narrow the search", nra_text::count(*matches));
+            let text = format!(
+                "Only the best {kept} of {} are listed: type more letters to narrow the search",
+                nra_text::count(*matches)
+            );
             state.notify(Tone::Warning, text);
         }
-        None => state.notify(Tone::Warning, "nothing more was found"),
+        None => state.notify(Tone::Warning, "No more results"),
     }
 }

@@ -74,7 +74,7 @@ pub fn rows(state: &mut State, answer: RowsResponse, effects: &mut Vec<Effect>) 
 
 /// Says that a directory is not in the commit that is shown by now, behind what has been said of that.
 fn say_gone(state: &mut State, directory: &EntryPath) {
-    state.notify_also(Tone::Warning, &format!("{} is not in it", glyphs::shown(directory.as_bytes())));
+    state.notify_also(Tone::Warning, &format!("{} does not exist in it", glyphs::shown(directory.as_bytes())));
 }
 
 /// Fits list and preview into their areas.

@@ -40,7 +40,7 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
         Show if !state.changes.pending.is_empty() => {
             state.dialogs.push(Dialog::PendingChanges { cursor: state.changes.pending.list().len() - 1 })
         }
-        _ if state.changes.pending.is_empty() => state.notify(Tone::Warning, "nothing is planned: a adds, d removes, r renames"),
+        _ if state.changes.pending.is_empty() => state.notify(Tone::Warning, "No pending changes: a adds, d removes, r renames"),
         _ => ask_message(state),
     }
 }
@@ -48,13 +48,13 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
 /// Says what has to be done before the archive is written in another way than by plans.
 pub fn comes_first(state: &State) -> Option<&'static str> {
     if state.changes.writing.is_some() {
-        return Some("the archive is being written: try again when that has ended (J lists it)");
+        return Some("The archive is being written: try again when the job has ended (J)");
     }
-    (!state.changes.pending.is_empty()).then_some("what is planned comes first: W writes it, P shows it")
+    (!state.changes.pending.is_empty()).then_some("Pending changes: press W to write them first, P to show them")
 }
 
 /// Why nothing is planned for a while.
-const WRITING: &str = "what was planned is being written: more can be planned when it is";
+const WRITING: &str = "Changes are being written: try again when the job has ended (J)";
 
 fn remove(state: &mut State, effects: &mut Vec<Effect>) {
     if let Some(chosen) = jobs::selected(state) {
@@ -92,7 +92,7 @@ pub fn take_back(state: &mut State, index: usize, effects: &mut Vec<Effect>) {
 /// Keeps what is left when a plan is taken back, and says which it was.
 fn keep_rest(state: &mut State, index: usize, rest: PendingChanges) {
     if let Some(told) = state.changes.pending.list().get(index).map(PendingChange::describe) {
-        keep(state, rest, &format!("taken back: {told}"));
+        keep(state, rest, &format!("undone: {told}"));
     }
 }
 
@@ -100,8 +100,7 @@ fn keep_rest(state: &mut State, index: usize, rest: PendingChanges) {
 fn keep(state: &mut State, rest: PendingChanges, told: &str) {
     let more = state.changes.pending.list().len().saturating_sub(rest.list().len() + 1);
     state.changes.pending = rest;
-    let more =
-        if more > 0 { format!(", and {more} more of what was planned, which can't be done without it") } else { String::new() };
+    let more = if more > 0 { format!(", and {more} more that depend on it") } else { String::new() };
     state.notify(Tone::Info, format!("{told}{more}"));
     let left = state.changes.pending.list().len();
     if let Some(Dialog::PendingChanges { cursor }) = state.dialogs.last_mut() {
@@ -123,7 +122,7 @@ pub fn plan(state: &mut State, change: PendingChange) {
         }
         PendingChange::Rename(from, to) => format!("{} will be renamed to {}", place(from), place(to)),
         PendingChange::Add(path, _, meets) => {
-            let meets = if *meets { " onto what is there" } else { "" };
+            let meets = if *meets { " over the existing one" } else { "" };
             format!("{} will be added{meets}", glyphs::shown(path.as_os_str().as_bytes()))
         }
         PendingChange::MakeDirectory(path) => format!("{} will be made", place(path)),
@@ -133,7 +132,7 @@ pub fn plan(state: &mut State, change: PendingChange) {
     if let Some(leaving) = &mut state.quit {
         leaving.drops = false;
     }
-    state.notify(Tone::Info, format!("{told}: W writes it, u takes it back"));
+    state.notify(Tone::Info, format!("{told}: W writes it, u undoes it"));
 }
 
 fn ask_name(state: &mut State) {
@@ -171,7 +170,7 @@ fn typed(directory: Option<&EntryPath>, text: &str) -> Result<EntryPath, String>
     let path = path.map_err(|error| error.to_string())?;
     // Nobody would see it, nor tell it from another one.
     if path.name().trim_ascii().is_empty() {
-        return Err("a name of blanks alone can't be seen".to_owned());
+        return Err("a name needs a character other than spaces".to_owned());
     }
     Ok(path)
 }
@@ -202,8 +201,8 @@ pub fn keep_name(state: &mut State, path: &EntryPath, rest: PendingChanges) {
 fn ask_message(state: &mut State) {
     let title = format!("Write to {}: {}", state.archive.name, state.changes.pending.summary());
     let note = match state.archive.info.recovery {
-        Some(_) => "as one commit; earlier commits stay (H), recovery data goes. Message:",
-        None => "as one commit; earlier commits stay (H). Message:",
+        Some(_) => "one commit; earlier commits are kept (H), recovery data is not. Message:",
+        None => "one commit; earlier commits are kept (H). Message:",
     };
     state.dialogs.push(Dialog::Prompt(Prompt::new(PromptKind::Message(None), title, note, state.changes.pending.summary())));
 }
@@ -277,7 +276,7 @@ pub fn ask_on_leaving(state: &mut State, way: QuitMode) -> bool {
 /// Opens something else, or asks what becomes of planned changes first: numbers would mean other entries there.
 pub fn open(state: &mut State, target: OpenTarget, effects: &mut Vec<Effect>) {
     if state.changes.writing.is_some() {
-        return state.notify(Tone::Warning, "changes of this archive are being written: J lists that");
+        return state.notify(Tone::Warning, "Changes are being written: try again when the job has ended (J)");
     }
     let anew = target == OpenTarget::Commit(None);
     let told = |is_dropped: fn(&&PendingChange) -> bool| {
@@ -294,7 +293,7 @@ pub fn open(state: &mut State, target: OpenTarget, effects: &mut Vec<Effect>) {
     if plans.is_empty() {
         return effects.push(state.request(Request::Open(target, None)));
     }
-    let words = if anew { "go on, and remove nothing" } else { "drop them and go on" };
+    let words = if anew { "drop the removals and continue" } else { "drop them and continue" };
     ask_before(state, plans, words, Choice::Open(target));
 }
 
@@ -305,7 +304,7 @@ fn ask_before(state: &mut State, plans: Vec<String>, words: &str, choice: Choice
     let mut items = vec![('b', "back".to_owned(), Choice::Nothing), ('d', words.to_owned(), choice.clone())];
     if choice == Choice::Open(OpenTarget::Commit(None)) {
         // To write them is no way out: it may be the reason to read the archive anew that they can't be written.
-        lines.insert(0, "what is to be removed may not be the same any more".to_owned());
+        lines.insert(0, "the entries to remove may be others by now".to_owned());
     } else if !state.changes.pending.is_empty() {
         items.insert(
             1,
@@ -315,6 +314,6 @@ fn ask_before(state: &mut State, plans: Vec<String>, words: &str, choice: Choice
             },
         );
     }
-    let title = "Changes are not written".to_owned();
+    let title = "Unwritten changes".to_owned();
     state.dialogs.push(Dialog::Menu(Menu { title, lines, items, cursor: 0, about: About::PendingChanges }));
 }

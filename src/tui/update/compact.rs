@@ -21,7 +21,7 @@ pub fn ask(state: &mut State, effects: &mut Vec<Effect>) {
     // It may take a while: whatever is typed meanwhile is for this dialog, and no letter means yet that it is to be done.
     state.dialogs.push(Dialog::Menu(Menu {
         title: format!("Compact {}", state.archive.own_name()),
-        lines: vec!["looking for what it would save …".to_owned()],
+        lines: vec!["estimating the savings …".to_owned()],
         items: vec![('b', "back".to_owned(), Choice::Nothing)],
         cursor: 0,
         about: About::Weighing,
@@ -36,7 +36,7 @@ pub fn weighed(state: &mut State, saved: Result<Compaction, String>) {
     let told = match &saved {
         Err(error) => Some((Tone::Error, error.as_str())),
         Ok(saved) if saved.dropped_commits == 0 && saved.after_bytes >= saved.before_bytes => {
-            Some((Tone::Info, "compacting would save nothing"))
+            Some((Tone::Info, "Compacting would save nothing"))
         }
         Ok(_) => None,
     };
@@ -49,10 +49,10 @@ pub fn weighed(state: &mut State, saved: Result<Compaction, String>) {
         menu.about = About::Choices;
         menu.lines = vec![format!("{} → about {}", size(saved.before_bytes), size(saved.after_bytes))];
         if saved.dropped_commits > 0 {
-            let gone = nra_text::counted(saved.dropped_commits, "earlier commit goes", "earlier commits go");
-            menu.lines.push(format!("{gone} for good, with what only they hold"));
+            let gone = nra_text::counted(saved.dropped_commits, "earlier commit", "earlier commits");
+            menu.lines.push(format!("removes {gone} for good"));
         }
-        menu.items.push(('c', "compact it: the newest commit stays".to_owned(), Choice::Compact));
+        menu.items.push(('c', "compact it: keep the newest commit only".to_owned(), Choice::Compact));
     }
 }
 

@@ -40,7 +40,7 @@ pub fn press(state: &mut State, key: Key, effects: &mut Vec<Effect>) -> bool {
             let number = list.get(*cursor).map(|commit| commit.number);
             state.dialogs.pop();
             if number.is_some() && number == state.archive.info.commit {
-                state.notify(Tone::Info, "that is the commit shown");
+                state.notify(Tone::Info, "This commit is already shown");
             } else if let Some(number) = number {
                 changes::open(state, OpenTarget::Commit(Some(number)), effects);
             }
@@ -142,7 +142,7 @@ pub fn complete(state: &mut State, paths: &[String], effects: &mut Vec<Effect>) 
     // What was wrong is told of what stood there before.
     (prompt.error, prompt.choices) = (None, String::new());
     let Some((first, others)) = paths.split_first() else {
-        prompt.error = Some("nothing on disk begins like that".to_owned());
+        prompt.error = Some("no such path on disk".to_owned());
         return;
     };
     let same = |a: &str, b: &str| a.chars().zip(b.chars()).take_while(|(a, b)| a == b).map(|(a, _)| a.len_utf8()).sum();
@@ -224,7 +224,7 @@ fn accept(state: &mut State, effects: &mut Vec<Effect>) {
     let text = if is_exact { prompt.input.value() } else { prompt.input.value().trim() }.to_owned();
     let policy = prompt.policy.unwrap_or(jobs::SAFE);
     if text.is_empty() && !matches!(purpose, PromptKind::Filter(_) | PromptKind::Query | PromptKind::Message(_)) {
-        prompt.error = Some("nothing has been typed".to_owned());
+        prompt.error = Some("type something first".to_owned());
         return;
     }
     let checked = match &purpose {
@@ -321,10 +321,10 @@ pub fn paste(state: &mut State, text: &str, effects: &mut Vec<Effect>) {
             whole
         }
         Some(Dialog::Jump(_)) => jump::paste(state, text, effects),
-        _ => return state.notify(Tone::Warning, "what is pasted goes into a line that is typed; there is none"),
+        _ => return state.notify(Tone::Warning, "No line to paste into"),
     };
     if !whole {
-        state.notify(Tone::Warning, format!("that was too long for a line: {} KiB of it were taken", dialog::MAX_LINE >> 10));
+        state.notify(Tone::Warning, format!("Too long for a line: only the first {} KiB were pasted", dialog::MAX_LINE >> 10));
     }
 }
 

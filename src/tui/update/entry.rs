@@ -8,7 +8,7 @@ use crate::update::passwords;
 use nra_format::entry::{Entry, Kind};
 
 /// The message where there is no entry.
-pub const NO_ENTRY: &str = "there is nothing here";
+pub const NO_ENTRY: &str = "No entry here";
 
 /// Returns the entry under the cursor, or shows that there is none.
 pub fn current(state: &mut State) -> Option<Entry> {
@@ -26,7 +26,7 @@ fn file(state: &mut State) -> Option<Entry> {
     }
     let entry = current(state)?;
     if entry.kind != Kind::File {
-        state.notify(Tone::Warning, "only files have content");
+        state.notify(Tone::Warning, "Only files have content");
         return None;
     }
     Some(entry)
@@ -65,7 +65,7 @@ pub fn page(state: &mut State, effects: &mut Vec<Effect>) {
 /// Shows a copy of the content in an editor.
 pub fn edit(state: &mut State, effects: &mut Vec<Effect>) {
     if let Some(entry) = file(state) {
-        state.notify(Tone::Info, format!("making a copy of {}; esc stops", glyphs::shown(entry.path.name())));
+        state.notify(Tone::Info, format!("Copying {}; esc cancels", glyphs::shown(entry.path.name())));
         effects.push(state.request(Request::Copy(entry)));
     }
 }
@@ -74,7 +74,7 @@ pub fn edit(state: &mut State, effects: &mut Vec<Effect>) {
 pub fn launch(state: &mut State, effects: &mut Vec<Effect>) {
     if let Some(entry) = file(state) {
         let name = glyphs::shown(entry.path.name());
-        state.notify(Tone::Info, format!("a copy of {name} is opened; it is gone when the browser ends"));
+        state.notify(Tone::Info, format!("Opened a copy of {name}, which is deleted on exit"));
         effects.push(Effect::Launch(entry));
     }
 }

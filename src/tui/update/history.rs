@@ -21,7 +21,7 @@ pub fn take(state: &mut State, commits: Result<Vec<CommitInfo>, String>) {
         dialogs::without_rows(state, is_list);
     }
     match commits {
-        Ok(list) if list.is_empty() => state.notify(Tone::Warning, "this archive keeps no history"),
+        Ok(list) if list.is_empty() => state.notify(Tone::Warning, "This archive has no history"),
         Ok(list) => {
             let cursor = list.iter().position(|commit| Some(commit.number) == state.archive.info.commit).unwrap_or(0);
             // Unless it has been closed meanwhile.
@@ -44,7 +44,7 @@ pub fn ask(state: &mut State, effects: &mut Vec<Effect>) {
 /// Says whether commits can be gone to, and tells why not.
 fn has_history(state: &mut State) -> bool {
     if state.archive.depth > 0 {
-        state.notify(Tone::Warning, "an archive within another one is shown as of its newest commit");
+        state.notify(Tone::Warning, "A nested archive is shown as of its newest commit");
     }
     state.archive.depth == 0
 }
@@ -52,7 +52,7 @@ fn has_history(state: &mut State) -> bool {
 /// Reads the archive anew. One within another one is what that holds.
 pub fn reload(state: &mut State, effects: &mut Vec<Effect>) {
     if state.archive.depth > 0 {
-        return state.notify(Tone::Warning, "what lies within an archive does not change: h goes back to the one around it");
+        return state.notify(Tone::Warning, "A nested archive does not change: h goes back to the outer archive");
     }
     changes::open(state, OpenTarget::Commit(None), effects);
 }
@@ -63,16 +63,16 @@ pub fn step(state: &mut State, later: bool, effects: &mut Vec<Effect>) {
         return;
     }
     let Some(number) = state.archive.info.commit else {
-        state.notify(Tone::Warning, "this archive keeps no history");
+        state.notify(Tone::Warning, "This archive has no history");
         return;
     };
     // With plans there would be a question that leads nowhere.
     if later && !state.archive.is_past {
-        return state.notify(Tone::Warning, "this is the newest commit: ctrl-r looks for a later one");
+        return state.notify(Tone::Warning, "This is the newest commit: ctrl-r looks for a newer one");
     }
     match if later { number.checked_add(1) } else { number.checked_sub(1).filter(|number| *number > 0) } {
         Some(other) => changes::open(state, OpenTarget::Commit(Some(other)), effects),
-        None => state.notify(Tone::Warning, "this is the first commit"),
+        None => state.notify(Tone::Warning, "This is the first commit"),
     }
 }
 
@@ -89,8 +89,8 @@ pub fn locked(state: &mut State, target: OpenTarget, wrong: bool) {
         OpenTarget::Nested(entry) => glyphs::shown(entry.path.name()),
         OpenTarget::Commit(_) | OpenTarget::Parent | OpenTarget::Unlocked => state.archive.name.clone(),
     };
-    let prompt = Prompt::new(PromptKind::Password(Box::new(target)), format!("Open {name}"), "it is encrypted; password:", "");
-    let error = wrong.then(|| "the password is wrong".to_owned());
+    let prompt = Prompt::new(PromptKind::Password(Box::new(target)), format!("Open {name}"), "encrypted; password:", "");
+    let error = wrong.then(|| "wrong password".to_owned());
     state.dialogs.push(Dialog::Prompt(Prompt { error, ..prompt }));
 }
 
@@ -101,7 +101,7 @@ pub fn remark(state: &mut State) {
         state.jobs.note(state.archive.name.clone(), ending, glyphs::shown(remark.as_bytes()), state.now);
     }
     if let Some(first) = state.archive.remarks.first().cloned() {
-        let (tone, way) = if state.archive.damaged { (Tone::Error, " (R: what reads)") } else { (Tone::Warning, "") };
+        let (tone, way) = if state.archive.damaged { (Tone::Error, " (R lists readable files)") } else { (Tone::Warning, "") };
         state.notify(tone, format!("{}{way}", glyphs::shown(first.as_bytes())));
     }
 }
@@ -201,9 +201,6 @@ pub fn opened(state: &mut State, target: Option<OpenTarget>, facts: Facts, effec
         state.notify(Tone::Info, format!("commit {number}"));
     }
     if marked > 0 {
-        state.notify_also(
-            Tone::Warning,
-            &format!("{} gone: they were of what was shown", nra_text::counted(marked, "mark is", "marks are")),
-        );
+        state.notify_also(Tone::Warning, &format!("{} cleared", nra_text::counted(marked, "mark", "marks")));
     }
 }

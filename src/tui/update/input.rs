@@ -51,7 +51,7 @@ fn give_up(state: &mut State) -> bool {
     }
     if std::mem::take(&mut state.input.copying) {
         state.requests.cancel(RequestKind::Copy);
-        state.notify(Tone::Info, "no copy is made");
+        state.notify(Tone::Info, "Copy cancelled");
         return true;
     }
     if state.opening.target.take().is_none() {
@@ -63,7 +63,7 @@ fn give_up(state: &mut State) -> bool {
     if state.opening.no_archive && state.dialogs.is_empty() {
         find::archives(state);
     }
-    state.notify(Tone::Info, "not opened");
+    state.notify(Tone::Info, "Opening cancelled");
     true
 }
 
@@ -154,7 +154,7 @@ fn press(state: &mut State, typed: Typed, effects: &mut Vec<Effect>) {
             let help = state.settings.keymap.commands().find(|(command, _)| command.action == Action::Help);
             let help =
                 help.and_then(|(_, keys)| keys.first()).map_or_else(String::new, |help| format!(": {help} shows the keys"));
-            state.notify(Tone::Warning, format!("{key} has no meaning here{help}"));
+            state.notify(Tone::Warning, format!("{key} is not assigned here{help}"));
         }
         None => {}
     }

@@ -18,18 +18,18 @@ use nra_text::{self, SizeStyle};
 
 /// What may be done about existing files, the safe one first.
 pub const POLICIES: [(&str, Overwrite); 5] = [
-    ("give the new file another name", Overwrite::Rename),
-    ("leave it, skip the entry", Overwrite::Skip),
+    ("rename the new file", Overwrite::Rename),
+    ("keep it, skip the entry", Overwrite::Skip),
     ("replace it if it is older", Overwrite::KeepNewer),
-    ("keep it as name~", Overwrite::Backup),
+    ("back it up as name~", Overwrite::Backup),
     ("replace it", Overwrite::Replace),
 ];
 
 /// What is asked on extraction.
-const TO: &str = "to the directory";
+const TO: &str = "target directory";
 
 /// What is wrong with a directory that an extraction has no room in.
-const NO_ROOM: &str = "there is not room enough";
+const NO_ROOM: &str = "not enough free space";
 
 /// Index of the safe policy.
 pub const SAFE: usize = 0;
@@ -74,7 +74,7 @@ pub fn room(state: &mut State, free: u64) {
     let needed = chosen.content_bytes.or(added);
     let shown = |bytes| SizeStyle::Binary.show(bytes);
     prompt.note = match needed {
-        Some(needed) => format!("needs {}; {} are free there", shown(needed), shown(free)),
+        Some(needed) => format!("needs {}; {} free", shown(needed), shown(free)),
         None => format!("{TO} · {} free", shown(free)),
     };
     prompt.error.take_if(|error| error == NO_ROOM);
@@ -123,9 +123,9 @@ pub fn verify_entry(state: &mut State, effects: &mut Vec<Effect>) {
 /// Asks for the archive that everything is written to.
 pub fn ask_output(state: &mut State) {
     let note = if state.archive.info.encrypted {
-        "it will not be encrypted; the ending tells the kind"
+        "not encrypted; the extension selects the format"
     } else {
-        "the ending tells the kind: .nra, .tar, .tar.gz, .tar.zst …"
+        "the extension selects the format: .nra, .tar, .tar.gz, .tar.zst …"
     };
     let name = state.archive.own_name();
     let (stem, is_nra) = match name.strip_suffix(".nra") {
@@ -134,7 +134,7 @@ pub fn ask_output(state: &mut State) {
     };
     let output =
         if is_nra { format!("{stem}.tar.zst") } else { target::default_output(Path::new(stem), None).display().to_string() };
-    let title = format!("Write everything in {} as", state.archive.name);
+    let title = format!("Convert {} to", state.archive.name);
     state.dialogs.push(Dialog::Prompt(Prompt::new(PromptKind::Convert, title, note, output)));
 }
 
@@ -165,7 +165,7 @@ pub fn stop_shown(state: &mut State, effects: &mut Vec<Effect>) {
             job.stopping = true;
             effects.push(Effect::Stop(job.id));
         }
-        None => state.notify(Tone::Warning, "no job is under way"),
+        None => state.notify(Tone::Warning, "No job is running"),
     }
 }
 
@@ -229,12 +229,12 @@ pub fn leave(state: &mut State, effects: &mut Vec<Effect>) {
         return leave_by(state, QuitMode::Stop, effects);
     }
     state.dialogs.push(Dialog::Menu(Menu {
-        title: "Work is under way".to_owned(),
+        title: "Jobs are running".to_owned(),
         lines: running,
         items: vec![
-            ('w', "wait until it is done, then quit".to_owned(), Choice::Leave(QuitMode::Wait)),
-            ('l', "leave it to the terminal and quit".to_owned(), Choice::Leave(QuitMode::Detach)),
-            ('s', "stop it and quit".to_owned(), Choice::Leave(QuitMode::Stop)),
+            ('w', "wait for them, then quit".to_owned(), Choice::Leave(QuitMode::Wait)),
+            ('l', "quit, and finish them in the terminal".to_owned(), Choice::Leave(QuitMode::Detach)),
+            ('s', "stop them and quit".to_owned(), Choice::Leave(QuitMode::Stop)),
             ('b', "back".to_owned(), Choice::Nothing),
         ],
         cursor: 0,
@@ -255,7 +255,7 @@ pub fn end(state: &mut State, way: QuitMode, drops: bool, effects: &mut Vec<Effe
         QuitMode::Stop => effects.push(Effect::Quit),
         QuitMode::Wait => {
             wait(state, drops, effects);
-            state.notify(Tone::Info, "ends when all work is done; to quit again takes that back");
+            state.notify(Tone::Info, "Quits when all jobs have ended; quit again to cancel");
         }
         QuitMode::Detach => {
             wait(state, drops, effects);

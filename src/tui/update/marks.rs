@@ -125,8 +125,8 @@ fn ask(state: &mut State, change: Change, title: &str) {
         _ => None,
     };
     let note = match rows {
-        Some(_) => "a glob, of the rows listed: *.json",
-        None => "a glob: *.json here, **/*.json at any depth",
+        Some(_) => "glob, among the rows listed: *.json",
+        None => "glob: *.json here, **/*.json at any depth",
     };
     let purpose = PromptKind::Mark(Among { directory: state.listing.scope.directory.clone(), rows }, change);
     state.dialogs.push(Dialog::Prompt(Prompt::new(purpose, title, note, "*")));
@@ -142,7 +142,7 @@ pub fn set(state: &mut State, numbers: Vec<Range<u64>>, change: Change, effects:
 /// Takes numbers whose marks change, and goes on with what waits for them. Where there are none nothing is done: it was not meant for the cursor's entry.
 pub fn take(state: &mut State, ranges: Result<Vec<Range<u64>>, String>, change: Change, effects: &mut Vec<Effect>) {
     let (tone, why) = match ranges {
-        Ok(ranges) if ranges.is_empty() => (Tone::Warning, "nothing matches".to_owned()),
+        Ok(ranges) if ranges.is_empty() => (Tone::Warning, "No matches".to_owned()),
         Ok(ranges) => {
             set(state, ranges, change, effects);
             if let Some(action) = state.input.after_marks.take_if(|_| !state.requests.is_unanswered(RequestKind::Marks)) {

@@ -119,7 +119,7 @@ fn mark(state: &mut State, at: Position, effects: &mut Vec<Effect>) {
     }
 }
 
-/// Sorts by the column of a head; the other way round when it is sorted by it.
+/// Sorts by the column of a head; reverse when it is sorted by it.
 fn sort(state: &mut State, column: Column, effects: &mut Vec<Effect>) {
     let action = match column {
         Column::Name => Action::SortName,

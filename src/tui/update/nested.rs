@@ -13,7 +13,7 @@ pub fn enter(state: &mut State, entry: &Entry, effects: &mut Vec<Effect>) -> boo
         return false;
     }
     if state.archive.depth >= MAX_DEPTH {
-        state.notify(Tone::Warning, format!("{MAX_DEPTH} archives lie in each other here; f3 shows the file as it is"));
+        state.notify(Tone::Warning, format!("Archives are nested {MAX_DEPTH} deep here; f3 shows the file as it is"));
     } else {
         changes::open(state, OpenTarget::Nested(entry.clone()), effects);
     }

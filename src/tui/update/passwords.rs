@@ -23,9 +23,9 @@ pub fn ask_first(state: &mut State) -> bool {
 /// Asks for the password of the content.
 pub fn ask(state: &mut State, wrong: bool) {
     let (note, error) = if state.archive.has_keys_only() {
-        ("its content is encrypted; key, 64 hexadecimal digits:", "this is not its key")
+        ("content is encrypted; key, 64 hexadecimal digits:", "wrong key")
     } else {
-        ("its content is encrypted; password:", "the password is wrong")
+        ("content is encrypted; password:", "wrong password")
     };
     state.status.message = None;
     let prompt =

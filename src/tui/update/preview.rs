@@ -48,7 +48,7 @@ pub fn settle(state: &mut State) {
 pub fn step_back(state: &mut State, effects: &mut Vec<Effect>) -> bool {
     if let Some(request) = state.preview.stop_seeking() {
         load(state, Some(request), effects);
-        state.notify(Tone::Info, "the search is stopped");
+        state.notify(Tone::Info, "Search stopped");
         return true;
     }
     if state.layout.zoom {
@@ -93,7 +93,7 @@ pub fn choose_form(state: &mut State, action: Action, effects: &mut Vec<Effect>)
     match state.listing.entry() {
         None => state.notify(Tone::Warning, NO_ENTRY),
         Some(entry) if entry.kind != Kind::File && !matches!(form, Form::Auto | Form::Info) => {
-            state.notify(Tone::Warning, "only files have other forms: they are shown in this one from now on");
+            state.notify(Tone::Warning, "Only files have other forms: files are shown in this one from now on");
         }
         Some(_) => {}
     }
@@ -153,12 +153,12 @@ pub fn control(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
         }
         Action::Seek => {
             let title = "Search in the content";
-            let note = "a text; without capitals it stands for both cases";
+            let note = "case is ignored unless you type a capital letter";
             let prompt = Prompt::new(PromptKind::Seek, title, note, state.preview.needle.text());
             state.dialogs.push(Dialog::Prompt(prompt));
         }
         Action::Goto => {
-            let prompt = Prompt::new(PromptKind::Goto, "Go to", "a line or row, in bytes an offset; 0x… is hexadecimal", "");
+            let prompt = Prompt::new(PromptKind::Goto, "Go to", "line or row number, in bytes an offset; 0x… is hexadecimal", "");
             state.dialogs.push(Dialog::Prompt(prompt));
         }
         Action::Fold => drop(state.preview.fold(Fold::Turn)),
@@ -172,7 +172,7 @@ pub fn control(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
 /// Goes to the next place of the text that was sought last, or the one before.
 pub fn find(state: &mut State, back: bool, again: bool, effects: &mut Vec<Effect>) {
     if state.preview.needle.text().is_empty() {
-        return state.notify(Tone::Warning, "nothing has been sought yet");
+        return state.notify(Tone::Warning, "No search yet");
     }
     match state.preview.find(back, again) {
         Ok(request) => load(state, Some(request), effects),
@@ -183,8 +183,8 @@ pub fn find(state: &mut State, back: bool, again: bool, effects: &mut Vec<Effect
 /// Says what has become of a search, where that is not seen.
 fn say_found(state: &mut State, found: Found) {
     match found {
-        Found::Around(_) => state.notify(Tone::Info, "the search came to the end, and went on at the other one"),
-        Found::Nowhere => state.notify(Tone::Warning, "nothing is found"),
+        Found::Around(_) => state.notify(Tone::Info, "Search wrapped"),
+        Found::Nowhere => state.notify(Tone::Warning, "Not found"),
         Found::At(_) | Found::Unsought => {}
     }
 }
@@ -194,7 +194,7 @@ pub fn take(state: &mut State, answer: PreviewResponse, effects: &mut Vec<Effect
     let (found, seeks) = (answer.found, state.preview.is_seeking_text());
     match state.preview.take(answer) {
         Some(damage) => {
-            let found = if seeks && found == Found::Unsought { "nothing is found in what reads: " } else { "" };
+            let found = if seeks && found == Found::Unsought { "Not found in the readable part: " } else { "" };
             state.notify(Tone::Error, format!("{found}{damage}"));
         }
         None => say_found(state, found),
@@ -210,7 +210,7 @@ pub fn jump(state: &mut State, text: &str, effects: &mut Vec<Effect>) -> Result<
         Some(digits) => u64::from_str_radix(digits, 16),
         None => text.parse(),
     };
-    let number = number.map_err(|_| format!("'{text}' is no number"))?;
+    let number = number.map_err(|_| format!("'{text}' is not a number"))?;
     let request = state.preview.jump(number);
     load(state, request, effects);
     Ok(())

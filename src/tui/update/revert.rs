@@ -22,20 +22,20 @@ pub fn ask(state: &mut State) {
         // Of an empty commit there is nothing but all of it; marks may lie elsewhere.
         let is_chosen = !state.marks.is_empty() || state.listing.entry().is_some();
         let chosen = is_chosen.then(|| jobs::selected(state)).flatten();
-        let chosen = chosen.map(|chosen| ('m', format!("bring back {}", chosen.told), Choice::BringBack(shown, chosen)));
-        let whole = format!("all as it was at commit {shown}");
+        let chosen = chosen.map(|chosen| ('m', format!("restore {}", chosen.told), Choice::BringBack(shown, chosen)));
+        let whole = format!("everything as of commit {shown}");
         let title = format!("Return to commit {shown}");
         (title, [Some(back), chosen, Some(('a', whole, Choice::Return(shown)))].into_iter().flatten().collect())
     } else if shown > 1 {
         let before = shown - 1;
-        let words = format!("undo it: all as at commit {before}");
+        let words = format!("undo it: everything as of commit {before}");
         (format!("Undo commit {shown}"), vec![back, ('u', words, Choice::Return(before))])
     } else {
-        return state.notify(Tone::Warning, "this is the first commit: there is nothing to undo");
+        return state.notify(Tone::Warning, "This is the first commit: nothing to undo");
     };
-    let mut lines = vec!["as one more commit (H has all)".to_owned()];
+    let mut lines = vec!["as a new commit (H shows all)".to_owned()];
     if state.archive.info.recovery.is_some() {
-        lines.push("the recovery data goes with it".to_owned());
+        lines.push("the recovery data is removed".to_owned());
     }
     state.status.message = None;
     state.dialogs.push(Dialog::Menu(Menu { title, lines, items, cursor: 0, about: About::Choices }));

@@ -20,19 +20,19 @@ pub fn ask(state: &mut State) {
     let remarks = state.archive.remarks.iter().map(|remark| glyphs::shown(remark.as_bytes()));
     let mut lines: Vec<String> = remarks.take(REMARKS).flat_map(|remark| glyphs::lines(&remark, columns)).collect();
     if state.listing.lost > 0 {
-        lines.push(format!("{} not read here", nra_text::counted(state.listing.lost, "entry does", "entries do")));
+        lines.push(format!("{} unreadable here", nra_text::counted(state.listing.lost, "entry is", "entries are")));
     }
     if lines.is_empty() {
-        lines.extend(glyphs::lines("no damage is known so far: to list it reads all content", columns));
+        lines.extend(glyphs::lines("No known damage. Listing it reads all content", columns));
     }
     let item = |key: char, words: &str, action| (key, words.to_owned(), Choice::Do(action));
     state.dialogs.push(Dialog::Menu(Menu {
         title: "Damage".to_owned(),
         lines,
         items: vec![
-            item('d', "list files that do not read whole", Action::ListDamaged),
-            item('i', "list files that read whole", Action::ListIntact),
-            item('s', "write what reads to a new archive", Action::SalvageTo),
+            item('d', "list damaged files", Action::ListDamaged),
+            item('i', "list undamaged files", Action::ListIntact),
+            item('s', "write readable entries to a new archive", Action::SalvageTo),
         ],
         cursor: 0,
         about: About::Choices,
@@ -63,19 +63,19 @@ fn list(state: &mut State, query: &str, effects: &mut Vec<Effect>) {
 /// Asks for the new archive.
 pub fn ask_output(state: &mut State) {
     let note = if state.archive.info.encrypted {
-        "what does not read is left out; encrypted stays encrypted"
+        "unreadable entries are skipped; encrypted stays encrypted"
     } else {
-        "what does not read is left out and named in the log (J)"
+        "unreadable entries are skipped and logged (J)"
     };
     let stem = Path::new(state.archive.own_name()).file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    let title = format!("Write what reads of {} to", state.archive.name);
+    let title = format!("Salvage {} to", state.archive.name);
     state.dialogs.push(Dialog::Prompt(Prompt::new(PromptKind::Salvage, title, note, format!("{stem}-salvaged.nra"))));
 }
 
 /// Returns what has to be looked at before the new archive is written; says what is wrong with its name.
 pub fn check_output(output: &str) -> Result<Check, String> {
     if !output.ends_with(".nra") {
-        return Err("what reads is written as an NRA archive: the name ends with .nra".to_owned());
+        return Err("only .nra archives can be written: use the extension .nra".to_owned());
     }
     Ok(Check::Output(output.into()))
 }

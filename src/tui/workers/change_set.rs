@@ -98,18 +98,18 @@ impl<'a> ChangeSet<'a> {
             PendingChange::Add(file, _, meets) => Addition::Added(file.clone(), *meets),
             PendingChange::Rename(from, _) => {
                 let Some((number, entry)) = self.find(from)? else {
-                    return Err(format!("{} is not there any more", shown(from)).into());
+                    return Err(format!("{} no longer exists", shown(from)).into());
                 };
                 if self.removed.contains(&number) {
-                    return Err(format!("{} is to be removed and renamed: take one back first (P)", shown(from)).into());
+                    return Err(format!("{} is to be removed and renamed: undo one of the two first (P)", shown(from)).into());
                 }
                 Addition::Renamed(from.clone(), entry.kind == Kind::Directory)
             }
         };
-        let (path, _) = change.new_path().ok_or_else(|| "no entry can have this name".to_owned())?;
+        let (path, _) = change.new_path().ok_or_else(|| "not a valid entry name".to_owned())?;
         let path = self.placed(&path)?;
         match self.additions.insert(path.clone(), additions) {
-            Some(_) => Err(format!("{} is planned already", shown(&path)).into()),
+            Some(_) => Err(format!("{} already has a pending change", shown(&path)).into()),
             None => Ok(Some(path)),
         }
     }
@@ -125,17 +125,17 @@ impl<'a> ChangeSet<'a> {
                     Ok(_) => return Err(differs(path, is_directory).into()),
                     Err(error) => {
                         let file = glyphs::shown(file.as_os_str().as_bytes());
-                        return Err(format!("{file} does not read: {}", reason(&error)).into());
+                        return Err(format!("cannot read {file}: {}", reason(&error)).into());
                     }
                 },
-                _ => return Err(format!("{} is there already", shown(path)).into()),
+                _ => return Err(format!("{} already exists", shown(path)).into()),
             }
         }
         for above in path.above() {
             let is_directory = match self.additions.get(&above) {
                 // Nobody knows yet what is in it.
                 Some(Addition::Added(..)) => {
-                    let why = "is to be added: what goes into it can be planned when that is written";
+                    let why = "is to be added: write that change first (W)";
                     return Err(format!("{} {why}", shown(&above)).into());
                 }
                 Some(Addition::Renamed(_, is_directory)) => *is_directory,
@@ -143,7 +143,7 @@ impl<'a> ChangeSet<'a> {
                 None => self.there(&above)?.is_none_or(|entry| entry.kind == Kind::Directory),
             };
             if !is_directory {
-                return Err(format!("{} is no directory", shown(&above)).into());
+                return Err(format!("{} is not a directory", shown(&above)).into());
             }
         }
         Ok(())
@@ -266,10 +266,10 @@ pub fn removable(archive: &dyn Archive, ranges: &[std::ops::Range<u64>]) -> Resu
     Ok(removed.iter().cloned().collect())
 }
 
-/// Says that what is added is no directory, and what is there is one, or the other way round.
+/// Says that what is added is no directory, and what is there is one, or reverse.
 fn differs(path: &EntryPath, is_directory: bool) -> Refusal {
-    let what = if is_directory { "a directory" } else { "no directory" };
-    format!("{} is there already, and {what}", shown(path))
+    let what = if is_directory { "a directory" } else { "not a directory" };
+    format!("{} already exists and is {what}", shown(path))
 }
 
 fn shown(path: &EntryPath) -> String {
@@ -427,10 +427,10 @@ mod tests {
         let mut pending = PendingChanges::default();
         plan(&*archive, &mut pending, PendingChange::Rename(path("d"), path("e/d"))).unwrap();
         for (from, to, why) in [
-            ("e", "d/e", "can't go below itself"),
-            ("b", "e/d", "planned already"),
-            ("b", "e/z", "there already"),
-            ("b", "c/b", "c is no directory"),
+            ("e", "d/e", "cannot be moved into itself"),
+            ("b", "e/d", "already has a pending change"),
+            ("b", "e/z", "already exists"),
+            ("b", "c/b", "c is not a directory"),
         ] {
             let refused = plan(&*archive, &mut pending, PendingChange::Rename(path(from), path(to))).unwrap_err();
             assert!(refused.contains(why), "{refused}");
@@ -472,11 +472,11 @@ mod tests {
         let mut pending = PendingChanges::default();
         plan(&*archive, &mut pending, add("a")).unwrap();
         assert!(matches!(pending.list(), [PendingChange::Add(_, None, true)]));
-        assert_eq!(plan(&*archive, &mut pending, add("b")).unwrap_err(), "b is there already, and no directory");
+        assert_eq!(plan(&*archive, &mut pending, add("b")).unwrap_err(), "b already exists and is not a directory");
         // One that is gone by then is no directory either, but that is not what is wrong.
         std::fs::remove_file(work.path().join("a")).unwrap();
         let gone: String = ChangeSet::of(&*archive, pending.list()).err().unwrap().into();
-        assert!(gone.ends_with("a does not read: no such file or directory"), "{gone}");
+        assert!(gone.ends_with("a: no such file or directory"), "{gone}");
     }
 
     /// What is left when a plan is taken back.

@@ -67,12 +67,12 @@ pub fn revert(
     writer.set_message(format!("{whole}back to commit {commit}"))?;
     // What was added since is taken away by a whole return.
     let written = match chosen {
-        Some(_) => format!("{what} brought back from commit {commit}; "),
-        None => format!("{what} as in commit {commit} again; "),
+        Some(_) => format!("{what} restored from commit {commit}; "),
+        None => format!("{what} reset to commit {commit}; "),
     };
     let idle = match done.left_out {
         0 => format!("nothing differs from commit {commit}"),
-        _ => "nothing can be brought back".to_owned(),
+        _ => "nothing can be restored".to_owned(),
     };
     let ended = end(writer, newest, &written, &idle, monitor)?;
     Ok(Done { left_out: done.left_out, ..ended })
@@ -91,7 +91,7 @@ fn begin(archive: &dyn Archive, file: &Path, message: &str, planned_at: Option<u
     let newest = base.commit.unwrap_or_default();
     // An archive that was compacted meanwhile counts anew.
     if base.archive_id != archive.info().archive_id || planned_at.is_some_and(|number| number != newest) {
-        return Err(Error::Usage { detail: "the archive has another commit by now: read it anew (ctrl-r)".to_owned() });
+        return Err(Error::Usage { detail: "the archive has another commit by now: reload it (ctrl-r)".to_owned() });
     }
     Ok((writer, newest))
 }
@@ -103,7 +103,7 @@ fn end(writer: Writer<StoreEnd>, before: u64, written: &str, idle: &str, monitor
     if stats.commit == before {
         return Ok(Done { text: idle.to_owned(), commit: before, written: false, left_out: 0 });
     }
-    let lost = if is_protected { "; the recovery data went with it: nra protect makes it anew" } else { "" };
+    let lost = if is_protected { "; its recovery data is gone: nra protect adds it again" } else { "" };
     Ok(Done {
         text: format!("{written}commit {} is written; H goes back{lost}", stats.commit),
         commit: stats.commit,
@@ -157,7 +157,7 @@ pub fn commit(
         let source = Source::Walk(WalkSource { prefix, ..WalkSource::new(inputs) });
         left_out += convert(source, Sink::Pending(file, &mut writer), &Options::default(), monitor)?.skipped;
     }
-    let done = end(writer, planned_at, "", "nothing has changed, no commit is written", monitor)?;
+    let done = end(writer, planned_at, "", "nothing has changed, no commit written", monitor)?;
     Ok(Done { left_out, ..done })
 }
 
@@ -183,7 +183,7 @@ pub fn check(archive: &dyn Archive, check: Check) -> std::result::Result<Checked
         Check::Change(change, pending) => {
             let change = match change {
                 PendingChange::Remove(ranges, what) => match removable(archive, &ranges).map_err(|error| told(&error))? {
-                    ranges if ranges.is_empty() => return Err(format!("{what}: something in it stays, and so does it")),
+                    ranges if ranges.is_empty() => return Err(format!("{what} cannot be removed: some of its entries stay")),
                     ranges => PendingChange::Remove(Arc::new(ranges), what),
                 },
                 change => change,
@@ -203,8 +203,8 @@ pub fn check(archive: &dyn Archive, check: Check) -> std::result::Result<Checked
             // An empty one is this directory.
             let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
             match path.symlink_metadata() {
-                Ok(_) => Err("there is such a file already: choose another name".to_owned()),
-                Err(_) if !directory.is_dir() => Err("there is no such directory".to_owned()),
+                Ok(_) => Err("the file exists: choose another name".to_owned()),
+                Err(_) if !directory.is_dir() => Err("no such directory".to_owned()),
                 Err(_) => Ok(Checked::Possible),
             }
         }
@@ -228,13 +228,13 @@ fn look(
     // Such as `..`: the name in the archive is the real one.
     let named = if path.file_name().is_some() { Ok(path.clone()) } else { path.canonicalize() };
     let there = named.and_then(|named| named.symlink_metadata().map(|_| named));
-    let named = there.map_err(|error| format!("it does not read: {}", reason(&error)))?;
+    let named = there.map_err(|error| format!("cannot read it: {}", reason(&error)))?;
     if named.canonicalize().ok().is_some_and(|named| file.canonicalize().is_ok_and(|file| file == named)) {
-        return Err("that is the archive itself".to_owned());
+        return Err("an archive cannot be added to itself".to_owned());
     }
     let change = PendingChange::Add(named.clone(), directory.clone(), true);
     let plans = ChangeSet::of(archive, &with(pending, &change))?;
-    let (place, _) = change.new_path().ok_or("no entry can have this name")?;
+    let (place, _) = change.new_path().ok_or("not a valid entry name")?;
     let meets = plans.there(&plans.placed(&place)?)?.is_some();
     Ok(PendingChange::Add(named, directory, meets))
 }

@@ -160,10 +160,7 @@ fn told(groups: Groups, once: bool) -> Duplicates {
     let mut in_order = room_for(numbers.len() as u64);
     list.into_iter().for_each(|(_, group)| in_order.extend_from_slice(&numbers[group]));
     if in_order.is_empty() {
-        return Duplicates {
-            told: "no two files have their content in common (esc goes back)".to_owned(),
-            ..Duplicates::default()
-        };
+        return Duplicates { told: "No duplicate files (esc goes back)".to_owned(), ..Duplicates::default() };
     }
     let told = format!(
         "{} of {}, {} {}",
@@ -205,7 +202,7 @@ mod tests {
         assert_eq!(told, "5 files of 2 contents, 22 B saved");
         // Within a directory alone nothing is there twice.
         let none = found(&*archive, 3..archive.entry_count());
-        assert_eq!(none, (Vec::new(), "no two files have their content in common (esc goes back)".to_owned()));
+        assert_eq!(none, (Vec::new(), "No duplicate files (esc goes back)".to_owned()));
         assert!(find(&*archive, 0..3, &|_| true, &|_| false).unwrap().is_none());
         let some = find(&*archive, 0..archive.entry_count(), &|entry| entry.size > 4, &|_| true).unwrap().unwrap();
         assert_eq!(some.numbers.len(), 2);

@@ -170,10 +170,10 @@ impl Jobs {
         let archive = Arc::clone(archive);
         let thread = thread::spawn(move || {
             let (ending, text) = if rein.begin(|waits| monitor.tell(JobEvent::Waiting(waits))) {
-                let fault = (Ending::Failed, "a fault in nra itself ended it".to_owned());
+                let fault = (Ending::Failed, "stopped by an internal error".to_owned());
                 catch_fault(fault, || perform(&archive, &task, &monitor))
             } else {
-                (Ending::Cancelled, "stopped before it began".to_owned())
+                (Ending::Cancelled, "stopped before it started".to_owned())
             };
             // What comes next may need what this one keeps.
             drop(archive);
@@ -255,7 +255,7 @@ fn left(task: &Task, monitor: &JobMonitor) -> String {
         return String::new();
     }
     let target = glyphs::shown(std::os::unix::ffi::OsStrExt::as_bytes(target.as_os_str()));
-    format!("; {} of {} are done and stay in {target}", nra_text::count(done), nra_text::counted(all, "entry", "entries"))
+    format!("; {} of {} are extracted and stay in {target}", nra_text::count(done), nra_text::counted(all, "entry", "entries"))
 }
 
 /// Says before anything is written whether the content that a job reads needs a password, and then whether one was given that is wrong.
@@ -300,7 +300,7 @@ fn extracted(stats: &DirectoryStats, monitor: &JobMonitor) -> (Ending, String) {
         SizeStyle::Binary.show(stats.bytes),
         glyphs::shown(std::os::unix::ffi::OsStrExt::as_bytes(stats.target.as_os_str())),
     );
-    for (count, what) in [(stats.renamed, "under another name"), (stats.backups, "moved aside")] {
+    for (count, what) in [(stats.renamed, "renamed"), (stats.backups, "backed up")] {
         if count > 0 {
             text.push_str(&format!("; {} {what}", nra_text::count(count)));
         }
@@ -311,7 +311,7 @@ fn extracted(stats: &DirectoryStats, monitor: &JobMonitor) -> (Ending, String) {
 /// Says how work ended that left entries out.
 fn judged(mut text: String, left_out: u64, monitor: &JobMonitor) -> (Ending, String) {
     if left_out > 0 {
-        text.push_str(&format!("; {} left out", nra_text::counted(left_out, "entry", "entries")));
+        text.push_str(&format!("; {} skipped", nra_text::counted(left_out, "entry", "entries")));
     }
     let whole = left_out == 0 && !monitor.degraded.load(Ordering::Relaxed);
     (if whole { Ending::Done } else { Ending::Degraded }, text)
@@ -346,7 +346,7 @@ fn compacted(archive: &dyn Archive, file: &Path, commit: u64, monitor: &JobMonit
     // Whoever asked knew what would go.
     let commits = Some(commit);
     let Some(done) = compact::compact(file, KEPT, commits, &compact::Target::InPlace, &compacting(archive), monitor)? else {
-        return Ok((Ending::Done, "compacting saves nothing: the archive is as it was".to_owned()));
+        return Ok((Ending::Done, "compacting saves nothing: the archive is unchanged".to_owned()));
     };
     monitor.tell(JobEvent::Written(KEPT));
     let (before, after) = (SizeStyle::Binary.show(done.before_bytes), SizeStyle::Binary.show(done.after_bytes));
@@ -402,7 +402,7 @@ fn verified(verdict: &Verdict, monitor: &JobMonitor) -> (Ending, String) {
     let damages = verdict.damage.iter().map(|damage| {
         let name = |path: &EntryPath| glyphs::shown_within(path.as_bytes(), SAID.0);
         let first: Vec<String> = damage.entries.iter().take(5).map(name).collect();
-        let entries = nra_text::counted(damage.entry_count, "entry hurt", "entries hurt");
+        let entries = nra_text::counted(damage.entry_count, "entry affected", "entries affected");
         let names = if first.is_empty() { String::new() } else { format!(": {}", first.join(", ")) };
         let detail = glyphs::shown_within(damage.detail.as_bytes(), SAID.0);
         format!("{} at offset {}: {detail}; {entries}{names}", damage.structure, damage.offset)
@@ -411,11 +411,11 @@ fn verified(verdict: &Verdict, monitor: &JobMonitor) -> (Ending, String) {
     let checked =
         format!("{}, {}", nra_text::counted(verdict.entries, "entry", "entries"), SizeStyle::Binary.show(verdict.content_bytes));
     match verdict.damage.len() as u64 {
-        0 => (Ending::Done, format!("nothing is damaged ({checked} checked)")),
+        0 => (Ending::Done, format!("no damage ({checked} checked)")),
         damages => (
             Ending::Degraded,
             format!(
-                "{} ({checked} checked): R lists what it hurts and saves the rest",
+                "{} ({checked} checked): R lists the affected files and saves the rest",
                 nra_text::counted(damages, "damage", "damages")
             ),
         ),
@@ -473,7 +473,7 @@ impl JobMonitor {
         }
         let hidden = self.detours[2].load(Ordering::Relaxed);
         if hidden > 0 {
-            self.tell(JobEvent::Warning(format!("and {} more under another name, or moved aside for", nra_text::count(hidden))));
+            self.tell(JobEvent::Warning(format!("and {} more renamed or backed up", nra_text::count(hidden))));
         }
         self.tell(self.progress());
         self.tell(JobEvent::End(ending, text));
@@ -511,8 +511,8 @@ impl JobMonitor {
         let shown = |path: &[u8]| glyphs::shown_within(path, SAID.0);
         let say = |told: String| self.say_within(&self.detours, &told);
         match done.action {
-            Action::Rename => say(format!("{} is written as {}", shown(done.entry.path.as_bytes()), shown(done.path))),
-            Action::Backup => say(format!("{}: what was there is moved aside", shown(done.path))),
+            Action::Rename => say(format!("{} extracted as {}", shown(done.entry.path.as_bytes()), shown(done.path))),
+            Action::Backup => say(format!("{}: existing file backed up", shown(done.path))),
             _ => {}
         }
     }
@@ -587,7 +587,7 @@ mod tests {
         assert_eq!(left(&extract, &teller), "");
         teller.expect(Counter::Entries, 70_000);
         teller.add(Counter::Entries, 33_776);
-        assert_eq!(left(&extract, &teller), "; 33,776 of 70,000 entries are done and stay in out");
+        assert_eq!(left(&extract, &teller), "; 33,776 of 70,000 entries are extracted and stay in out");
         assert_eq!(left(&Task::Verify { ranges: None }, &teller), "");
     }
 

@@ -415,7 +415,7 @@ mod tests {
             // A fact, or a sum, that is not known is not shown.
             let quiet =
                 matches!(&answer, Event::Response(_, event) if matches!(**event, Event::Details(..) | Event::MarkTotals(..)));
-            assert!(quiet || format!("{answer:?}").contains("a fault in nra itself"), "{begun}: {answer:?}");
+            assert!(quiet || format!("{answer:?}").contains("internal error"), "{begun}: {answer:?}");
         }
     }
 }

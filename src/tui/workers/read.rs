@@ -124,7 +124,7 @@ const CLIPBOARD: u64 = 64 << 10;
 /// Reads the content of an entry for the clipboard.
 pub fn content(archive: &dyn Archive, entry: &Entry) -> Event {
     if entry.size > CLIPBOARD {
-        return Event::Content(Err("the content is too long for the clipboard: 64 KiB at most".to_owned()));
+        return Event::Content(Err("the content is too large for the clipboard: 64 KiB at most".to_owned()));
     }
     let mut content = vec![0; usize::try_from(entry.size).expect("no more than a clipboard takes")];
     match archive.read_at(entry, 0, &mut content) {

@@ -20,7 +20,7 @@ use nra_format::entry::Entry;
 use nra_format::path::EntryPath;
 
 /// What is said where an answer should be.
-pub const FAULT: &str = "a fault in nra itself: an answer is missing";
+pub const FAULT: &str = "internal error: a response is missing";
 
 /// How far a search is, is told this often.
 pub const PROGRESS: Duration = Duration::from_millis(100);

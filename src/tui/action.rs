@@ -1,194 +1,194 @@
-//! What the user can ask for. Keys, mouse and palette all end here.
+//! Actions: what keys, mouse and the command palette run.
 
-/// One thing to do.
+/// An action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Action {
-    /// Cursor or text down by one row.
+    /// Moves the cursor or the text down by a row.
     Down,
-    /// Up by one row.
+    /// Moves up by a row.
     Up,
-    /// Down by half a screen.
+    /// Moves down by half a screen.
     HalfDown,
-    /// Up by half a screen.
+    /// Moves up by half a screen.
     HalfUp,
-    /// Down by a screen.
+    /// Moves down by a screen.
     PageDown,
-    /// Up by a screen.
+    /// Moves up by a screen.
     PageUp,
-    /// To the first row.
+    /// Goes to the first row.
     First,
-    /// To the last row.
+    /// Goes to the last row.
     Last,
-    /// Into the directory, or to the content of the file.
+    /// Enters a directory, or zooms the preview of a file.
     Enter,
-    /// To the directory above.
+    /// Goes to the parent directory.
     Parent,
-    /// Text to the left.
+    /// Scrolls to the left.
     Left,
-    /// Text to the right.
+    /// Scrolls to the right.
     Right,
-    /// Preview beside the list on or off.
+    /// Shows or hides the preview.
     Preview,
-    /// Focus to the other pane.
+    /// Moves the focus to the other pane.
     Focus,
-    /// Preview over the whole screen, or back.
+    /// Shows the preview on the whole screen, or beside the list.
     Zoom,
-    /// Preview by what the content is.
+    /// Shows the preview in the form that fits the content.
     AsAuto,
-    /// Preview as text.
+    /// Shows the preview as text.
     AsText,
-    /// Preview as bytes.
+    /// Shows the preview as bytes.
     AsHex,
-    /// Preview as a picture.
+    /// Shows the preview as a picture.
     AsImage,
-    /// Preview as rows and columns.
+    /// Shows the preview as a table.
     AsTable,
-    /// Preview as facts.
+    /// Shows the properties as the preview.
     AsInfo,
-    /// Find a text in the preview.
+    /// Searches in the preview.
     Seek,
-    /// The next place of that text.
+    /// Goes to the next match.
     SeekNext,
-    /// The place before.
+    /// Goes to the previous match.
     SeekBefore,
-    /// To a line, or an offset.
+    /// Goes to a line or an offset.
     Goto,
-    /// Fold an object or a list, or unfold it.
+    /// Folds or unfolds an object or an array.
     Fold,
-    /// Fold everything.
+    /// Folds everything.
     FoldAll,
-    /// Unfold everything.
+    /// Unfolds everything.
     UnfoldAll,
-    /// Long lines go on in the next row, or are cut.
+    /// Wraps long lines, or truncates them.
     Wrap,
-    /// Mark the row, or take its mark away, and go on.
+    /// Marks or unmarks the row, and moves down.
     Mark,
-    /// Begin or end a range of marks.
+    /// Starts or ends a range of marks.
     MarkRange,
-    /// Mark everything in the list.
+    /// Marks everything in the list.
     MarkAll,
-    /// Mark what is not marked.
+    /// Inverts the marks in the list.
     MarkInvert,
-    /// Mark by glob.
+    /// Marks entries that match a glob.
     MarkGlob,
-    /// Take marks away by glob.
+    /// Unmarks entries that match a glob.
     UnmarkGlob,
-    /// Extract, after asking where to.
+    /// Extracts to a directory that is asked for.
     Extract,
-    /// Extract to the current directory.
+    /// Extracts to the current directory.
     ExtractHere,
-    /// Plan to add files.
+    /// Adds files (pending).
     Add,
-    /// Plan to make a directory.
+    /// Makes a directory (pending).
     MakeDirectory,
-    /// Write the archive as another kind of archive.
+    /// Converts the archive to another format.
     Convert,
-    /// Plan to remove entries.
+    /// Removes entries (pending).
     Remove,
-    /// Plan to rename the entry.
+    /// Renames the entry (pending).
     Rename,
-    /// Take the last planned change back.
+    /// Undoes the last pending change.
     Undo,
-    /// Show what is planned.
+    /// Shows the pending changes.
     PendingChanges,
-    /// Write what is planned.
+    /// Writes the pending changes.
     Write,
-    /// Make an earlier commit the newest state again.
+    /// Returns to an earlier commit.
     Revert,
-    /// Write the archive anew without earlier commits.
+    /// Compacts the archive: removes earlier commits.
     Compact,
-    /// Check what is marked, or all.
+    /// Verifies the marked entries, or everything.
     Verify,
-    /// Check what is marked, or the entry.
+    /// Verifies the marked entries, or the entry under the cursor.
     VerifyEntry,
-    /// What to do about damage.
+    /// Shows the damage and what to do about it.
     Salvage,
-    /// List files that do not read whole.
+    /// Lists damaged files.
     ListDamaged,
-    /// List files that do.
+    /// Lists undamaged files.
     ListIntact,
-    /// Write what reads as a new archive.
+    /// Writes readable entries to a new archive.
     SalvageTo,
-    /// Everything that is known of the entry.
+    /// Shows all properties of the entry.
     Inspect,
-    /// Copy the path.
+    /// Copies the path to the clipboard.
     Copy,
-    /// Copy the content.
+    /// Copies the content to the clipboard.
     CopyContent,
-    /// Content in a pager.
+    /// Shows the content in a pager.
     Page,
-    /// Content in an editor.
+    /// Shows a copy of the content in an editor.
     Edit,
-    /// Content in the program of the system for it.
+    /// Opens a copy of the content in the default program.
     Launch,
-    /// Keep the entry as a bookmark.
+    /// Bookmarks the entry.
     Bookmark,
-    /// To a bookmark.
+    /// Goes to a bookmark.
     Bookmarks,
-    /// Search paths by typing.
+    /// Searches paths while typing.
     Find,
-    /// To a row by typing what it begins with.
+    /// Goes to the row that starts with the typed letters.
     Jump,
-    /// Keep rows that match.
+    /// Filters the list.
     Filter,
-    /// Choose the order.
+    /// Chooses the sort order.
     SortMenu,
-    /// Order by name.
+    /// Sorts by name.
     SortName,
-    /// Order by size.
+    /// Sorts by size.
     SortSize,
-    /// Order by stored size.
+    /// Sorts by stored size.
     SortStored,
-    /// Order by ratio.
+    /// Sorts by compression ratio.
     SortRatio,
-    /// Order by time.
+    /// Sorts by time.
     SortTime,
-    /// Order by permissions.
+    /// Sorts by permissions.
     SortMode,
-    /// Order by kind.
+    /// Sorts by kind.
     SortKind,
-    /// The other way round.
+    /// Reverses the sort order.
     Reverse,
-    /// Directories open in place, or are entered.
+    /// Switches between tree and list.
     Tree,
-    /// Choose the columns.
+    /// Chooses the columns.
     Columns,
-    /// Sizes as bars, as a map, as numbers.
+    /// Shows sizes as bars, as a map, or as numbers.
     Sizes,
-    /// Keep entries at any depth by what they are.
+    /// Finds entries at any depth by a query.
     Query,
-    /// Files whose content others have as well.
+    /// Lists files with the same content.
     Duplicates,
-    /// The commits of the archive.
+    /// Shows the commits.
     History,
-    /// The commit before.
+    /// Goes to the previous commit.
     Earlier,
-    /// The commit behind.
+    /// Goes to the next commit.
     Later,
-    /// Another archive of this directory.
+    /// Opens another archive.
     Archives,
-    /// The same archive as it is by now.
+    /// Reloads the archive.
     Reload,
-    /// The jobs.
+    /// Shows the jobs.
     Jobs,
-    /// Stop a job.
+    /// Stops the job under the cursor.
     Stop,
-    /// Stop the job that is shown in the status line.
+    /// Stops the job in the status line.
     StopShown,
-    /// Let a job wait, or go on.
+    /// Pauses or resumes the job under the cursor.
     Pause,
-    /// Every command by name.
+    /// Searches commands by name.
     Palette,
-    /// The keys of this place.
+    /// Shows the keys.
     Help,
-    /// Close what is on top.
+    /// Closes what is on top.
     Back,
-    /// Close what is on top, or end.
+    /// Closes what is on top, or quits.
     Quit,
-    /// End now.
+    /// Quits.
     QuitNow,
-    /// Stop the program until the shell continues it.
+    /// Suspends the program until the shell continues it.
     Suspend,
-    /// Draw everything anew.
+    /// Redraws the screen.
     Redraw,
 }

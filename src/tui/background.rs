@@ -1,4 +1,4 @@
-//! What is left of a run when the terminal has been given back: jobs that go on, and what those said that were waited for.
+//! The rest of a run after the screen is closed: jobs that continue, and their results.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -11,15 +11,15 @@ use crate::session::Session;
 use crate::state::Quit;
 use crate::state::jobs::{Job, JobEvent, JobId};
 
-/// Work that says nothing for so long gives a sign of life.
+/// A running job is reported this often.
 const SIGN: Duration = Duration::from_secs(30);
 
-/// Something to tell.
+/// A report on a job.
 #[derive(Debug, Clone, PartialEq)]
 pub enum JobReport {
-    /// So many jobs go on.
+    /// This many jobs continue.
     GoingOn(usize),
-    /// A job is still under way.
+    /// A job is still running.
     Running(Job),
     /// A job has ended.
     Ended(Job),
@@ -29,16 +29,16 @@ pub enum JobReport {
 pub struct BackgroundRun {
     session: Session,
     signals: Handle,
-    /// Jobs whose end is still to be told.
+    /// Jobs whose end has not been reported.
     awaited: Vec<JobId>,
     queue: VecDeque<JobReport>,
-    /// Time between two signs of life.
+    /// Time between two reports of a running job.
     sign: Duration,
 }
 
 impl BackgroundRun {
     pub(super) fn new(session: Session, signals: Handle) -> Self {
-        // Nothing is shown any more.
+        // Nothing is shown, so no response is awaited.
         session.workers.rest();
         let (mut queue, mut awaited) = (VecDeque::new(), Vec::new());
         let running = session.state.jobs.running().count();
@@ -46,7 +46,7 @@ impl BackgroundRun {
             awaited.extend(session.state.jobs.running().map(|job| job.id));
             queue.push_back(JobReport::GoingOn(running));
         }
-        // Whoever waited for an end has not seen what was said about it.
+        // The user waited for these jobs without seeing their results.
         if let Some(Quit { since, .. }) = session.state.quit {
             let ended = session.state.jobs.list.iter().filter(|job| job.ending.is_some() && job.updated >= since);
             queue.extend(ended.cloned().map(JobReport::Ended));
@@ -54,17 +54,17 @@ impl BackgroundRun {
         Self { session, signals, awaited, queue, sign: SIGN }
     }
 
-    /// Returns the signal that has asked to end, if one has.
+    /// Returns the signal that asked the program to exit, if any.
     pub fn ended_by(&self) -> Option<i32> {
         self.session.ended_by
     }
 
-    /// Says whether no archive was shown.
+    /// Returns whether no archive was shown.
     pub fn is_vacant(&self) -> bool {
         self.session.state.opening.no_archive
     }
 
-    /// Waits for what there is to tell next; `None` when all work has come to its end. A signal stops it.
+    /// Waits for the next report; `None` when all jobs have ended. A signal stops them.
     pub fn tell(&mut self) -> Option<JobReport> {
         loop {
             if let Some(told) = self.queue.pop_front() {
@@ -79,7 +79,7 @@ impl BackgroundRun {
                     self.session.ended_by = Some(signal);
                     self.awaited.iter().for_each(|id| self.session.workers.stop(*id));
                 }
-                // What the screen asked for.
+                // Responses for the closed screen.
                 Ok(_) => {}
                 Err(RecvTimeoutError::Timeout) => {
                     self.queue.extend(self.session.state.jobs.running().cloned().map(JobReport::Running))
@@ -122,7 +122,7 @@ mod tests {
     use crate::theme::{Depth, Ground, Theme};
     use crate::workers::Workers;
 
-    /// Returns a run in which a job is under way.
+    /// Returns a run with a running job.
     fn session() -> Session {
         let (sender, events) = unbounded();
         let archive = sample::with_contents(&[("a", b"content")]);
@@ -163,7 +163,7 @@ mod tests {
         for _ in 0..2 {
             assert!(matches!(left.tell(), Some(JobReport::Running(job)) if job.id == id));
         }
-        // What is stopped is waited for: it cleans up.
+        // Stopped jobs clean up, so they are waited for.
         sender.send(Event::Terminate(15)).unwrap();
         assert!(matches!(left.tell(), Some(JobReport::Running(_))) && left.ended_by() == Some(15));
         sender.send(Event::Job(id, JobEvent::End(Ending::Cancelled, "stopped".to_owned()))).unwrap();

@@ -1,4 +1,4 @@
-//! What the outside shall do: read, write, end. Answers come back as events.
+//! Effects: what `update` asks workers, jobs and the terminal to do. Results come back as events.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ use crate::task::Task;
 use nra_format::entry::Entry;
 use nra_format::path::EntryPath;
 
-/// Something to do outside of the state.
+/// Something to do outside the state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
     /// Request something. Its response carries the ID.
@@ -130,45 +130,45 @@ impl Request {
     }
 }
 
-/// What was typed, and can be known only outside.
+/// A typed or pending change to check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Check {
-    /// There is something on disk to add.
+    /// A file or directory on disk can be added.
     Add {
-        /// What.
+        /// Its path on disk.
         path: PathBuf,
-        /// The directory that it goes to, `None` = the top.
+        /// The directory it is added to, `None` = the top directory.
         directory: Option<EntryPath>,
-        /// The archive, which can't be added to itself.
+        /// The archive, which cannot be added to itself.
         file: PathBuf,
-        /// What is planned.
+        /// The pending changes.
         pending: PendingChanges,
     },
-    /// A change does not clash with what is there, once what is planned is done.
+    /// A change is possible after the pending ones.
     Change(PendingChange, PendingChanges),
-    /// What is left of plans when the one of this index is taken back.
+    /// Undo the pending change with this index.
     Undo(usize, PendingChanges),
-    /// Nothing is in the way of a file to be written.
+    /// A file can be created.
     Output(PathBuf),
 }
 
-/// Asks for a row by what it begins with.
+/// Requests the row that starts with the typed letters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JumpRequest {
     /// What is listed.
     pub scope: Scope,
-    /// Place of the row from which on rows are looked for.
+    /// Place of the row to start from.
     pub from: u64,
-    /// That row itself does not count.
+    /// Exclude that row.
     pub behind: bool,
-    /// What was typed.
+    /// The typed letters.
     pub typed: String,
 }
 
-/// Asks what to mark.
+/// Requests the entries to mark.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MarksRequest {
-    /// Entries with all below them.
+    /// Entries and everything below them.
     Numbers(Arc<Vec<u64>>, Change),
     /// Entries that match a glob.
     Glob(Among, String, Change),

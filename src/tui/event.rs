@@ -1,4 +1,4 @@
-//! What happens: keys, the size of the screen, answers of the threads, time.
+//! Events: keys, the size of the screen, responses of workers, jobs, time.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -22,86 +22,86 @@ use crate::state::sizes::Tiles;
 use nra_convert::compact::Compaction;
 use nra_format::archive::CommitInfo;
 
-/// What a look at something typed, or planned, has found.
+/// The result of checking a typed or pending change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Checked {
-    /// It can be done.
+    /// It is possible.
     Possible,
-    /// It is this change, which can be planned.
+    /// The change is possible and can be added to the pending ones.
     Change(PendingChange),
-    /// These plans are left when some are taken back: what needs them is, too.
+    /// The pending changes that remain after an undo, without those that depended on it.
     Remaining(PendingChanges),
 }
 
-/// Something that happened.
+/// An event.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
     /// The response to a request.
     Response(RequestId, Box<Event>),
     /// A key was pressed.
     Key(Key),
-    /// Something was pasted.
+    /// Text was pasted.
     Paste(String),
-    /// The mouse did something.
+    /// A mouse event.
     Mouse(MouseEvent),
     /// The screen has this many columns and rows.
     Resize(u16, u16),
     /// A cell has this many columns and rows of pixels.
     Font(u16, u16),
-    /// Rows have come.
+    /// Rows of the list.
     Rows(RowsResponse),
     /// Details of rows, by entry number.
     Details(Vec<(u64, line::Facts)>),
-    /// A preview has come.
+    /// A preview.
     Preview(PreviewResponse),
-    /// It is known where a text stands.
+    /// Occurrences of a text in the preview.
     Occurrences(OccurrencesResponse),
-    /// How much room there is for the directory that is being typed, bytes.
+    /// Free space on the disk of the directory being typed, bytes.
     FreeSpace(u64),
     /// The list in a sort order, or filtered, or why there is none.
     Arranged(Result<Found, String>),
     /// How far sorting or filtering is, 0 to 1.
     ArrangeProgress(f64),
-    /// What is in a directory has been added up.
+    /// The map of sizes.
     Mapped(Result<Tiles, String>),
     /// The place of the row that starts with the typed letters, if there is one.
     Jumped(Result<Option<u64>, String>),
-    /// Hits have come.
+    /// Search results.
     Found(FindResponse),
-    /// Numbers whose marks change, ascending, or why there are none.
+    /// Entry numbers to mark or unmark, ascending, or why there are none.
     Marked(Result<Vec<Range<u64>>, String>, Change),
-    /// Paths on disk that begin like what is being typed.
+    /// Paths on disk that start with the typed text.
     Completions(Vec<String>),
-    /// What comes of what was typed, or was to be planned or taken back. Or why it can't be done.
+    /// The result of a check, or why the change is not possible.
     CheckDone(Result<Checked, String>),
     /// The size of the marked entries, if it is known.
     MarkTotals(Option<u64>),
-    /// What is known of an entry so far.
+    /// The properties of an entry that are known so far.
     Inspected(Result<Sheet, String>),
-    /// What compacting would save, or why that is not known.
+    /// What compacting would save, or why it is unknown.
     CompactEstimate(Result<Compaction, String>),
-    /// The content of an entry that is to be copied, or why not.
+    /// Content for the clipboard, or why there is none.
     Content(Result<Vec<u8>, String>),
     /// A copy for an editor.
     CopyReady(PathBuf),
     /// The commits of the archive, the newest first.
     Commits(Result<Vec<CommitInfo>, String>),
-    /// The archives that there are to choose from by now.
+    /// The archives to choose from.
     Archives(Vec<PathBuf>),
-    /// Another archive, or another commit, is open.
+    /// Another archive or commit has been opened.
     Opened(Box<Facts>),
-    /// An archive needs a password to be opened; the one that was given, if any, is wrong.
+    /// An archive needs a password; true if a wrong one was given.
     Locked(OpenTarget, bool),
-    /// A job tells something.
+    /// A job has progressed or ended.
     Job(JobId, JobEvent),
-    /// Something went wrong outside.
+    /// An error.
     Error(String),
-    /// Only time has passed.
+    /// Time has passed.
     Tick,
-    /// The system asks the program to stop until it is told to go on.
+    /// The system suspends the program.
     Suspended,
-    /// The program goes on, wherever it was stopped.
+    /// The program has been resumed.
     Continued,
-    /// The system asks the program to end, by this signal.
+    /// A signal asks the program to exit.
     Terminate(i32),
 }

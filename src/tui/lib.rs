@@ -1,7 +1,7 @@
 //! The browser in the terminal.
 //!
-//! `Event → keymap → Action → update(&mut State, Action) → effects → view(&State)`: [`update`] and [`view`] are pure, take time from the
-//! event and hold no handles. Effects are done by threads ([`work`]), which answer with events. What an archive holds is fetched by window,
+//! `Event → update(&mut State) → effects → workers → Event`, and `view(&State)`: [`update`] and [`view`] are pure, take time from the
+//! event and hold no handles. Threads ([`workers`]) perform effects and respond with events. The content of an archive is loaded in windows,
 //! never as a whole.
 
 pub mod action;

@@ -1,4 +1,4 @@
-//! What can be opened, and with which password.
+//! What to open, and the password for it.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -6,22 +6,22 @@ use std::path::PathBuf;
 use nra_format::entry::Entry;
 use zeroize::Zeroizing;
 
-/// What is to be opened.
+/// What to open.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OpenTarget {
     /// The archive file at this path.
     File(PathBuf),
-    /// Commit of the archive that is open; `None` = the newest.
+    /// A commit of the archive shown; `None` = the newest.
     Commit(Option<u64>),
-    /// The archive that is the content of an entry.
+    /// The archive in the content of an entry.
     Nested(Entry),
-    /// The archive around the one that is open.
+    /// The archive around the one shown.
     Parent,
-    /// The archive that is open, with a password for its content.
+    /// The archive shown, with a password for its content.
     Unlocked,
 }
 
-/// A password on its way to where it is used: the line that it was typed into, wiped behind it.
+/// A password, wiped from memory after use.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Password(pub Zeroizing<Vec<u8>>);
 

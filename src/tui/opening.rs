@@ -1,4 +1,4 @@
-//! Archives and commits that are opened while the browser runs, on threads that tell when it is done.
+//! Opens archives and commits on threads while the browser runs.
 
 use std::collections::HashMap;
 use std::io;
@@ -23,17 +23,17 @@ use nra_format::nra::writer::{Writer, WriterOptions};
 use nra_format::progress::Recorder;
 use nra_format::source::MemorySource;
 
-/// Commits that are listed.
+/// Most commits that are listed.
 const MAX_COMMITS: usize = 1_000;
 
-/// Goes back to the archive around the one that is shown: it has stayed open.
+/// Goes back to the archive around the one shown, which is still open.
 pub fn step_out(id: RequestId, session: &mut Session) -> Vec<Effect> {
     let Some((facts, archive)) = session.outer.last().cloned() else { return Vec::new() };
     keep(&session.opened, id, (archive, None));
     session.feed(Event::Response(id, Box::new(Event::Opened(Box::new(facts)))))
 }
 
-/// Opens what a target leads to, with a password if one was typed.
+/// Opens a target, with a password if one was typed.
 pub fn open(
     id: RequestId,
     target: OpenTarget,
@@ -44,7 +44,7 @@ pub fn open(
 ) {
     let (file, shown) = (session.file.clone(), &session.state.archive);
     let secret = password.map(|password| secret(password, target == OpenTarget::Unlocked && shown.has_keys_only()));
-    // An archive within another one is opened anew from there.
+    // A nested archive is opened again from the one around it.
     let (way, outer, around) = match (&target, &shown.inside, session.outer.last()) {
         (OpenTarget::Unlocked, Some(entry), Some((facts, archive))) => (OpenTarget::Nested(entry.clone()), archive, facts),
         _ => (target.clone(), session.workers.archive(), shown),
@@ -76,12 +76,12 @@ pub fn open(
     });
 }
 
-/// Keeps an archive until it is shown.
+/// Stores an archive until it is shown.
 fn keep(slot: &Mutex<HashMap<RequestId, Found>>, id: RequestId, found: Found) {
     slot.lock().unwrap_or_else(PoisonError::into_inner).insert(id, found);
 }
 
-/// Lists the commits of the archive, from the newest on, whichever is shown.
+/// Lists the commits of the archive, the newest first.
 pub fn list_commits(id: RequestId, session: &Session, events: &Sender<Event>, options: &Options) {
     let (opener, events, file) = (Arc::clone(&options.opener), events.clone(), session.file.clone());
     let list = move || {
@@ -95,20 +95,20 @@ pub fn list_commits(id: RequestId, session: &Session, events: &Sender<Event>, op
     });
 }
 
-/// Does work when what was begun before has come to its end, unless it is not awaited any more by then: an archive that is given up is read on for a
-/// while, and whoever tries again and again would have as many of them read at once.
+/// Does work after earlier work has ended, unless it was cancelled meanwhile. A cancelled opening keeps reading for a while, so repeated attempts would
+/// otherwise read several archives at once.
 fn in_turn<T>(turn: &Mutex<()>, is_awaited: impl Fn() -> bool, work: impl FnOnce() -> T) -> Option<T> {
     let _turn = turn.lock().unwrap_or_else(PoisonError::into_inner);
     is_awaited().then(work)
 }
 
-/// Makes a secret of what was typed: a raw key where there are no passwords.
+/// Returns the typed password, or the typed key for formats without passwords.
 fn secret(Password(typed): Password, keys_only: bool) -> Secret {
     let key = std::str::from_utf8(&typed).ok().filter(|_| keys_only).and_then(|digits| Secret::from_hex(digits.trim()));
     key.unwrap_or(Secret::Password(typed))
 }
 
-/// Returns an archive of nothing, for the time before one is chosen.
+/// Returns an empty archive, to show before one is chosen.
 pub fn nothing() -> io::Result<Opened> {
     let empty = || -> Result<Box<dyn Archive>> {
         let (bytes, _) = Writer::create(Vec::new(), WriterOptions::default())?.finish(&Recorder::default())?;
@@ -138,7 +138,7 @@ mod tests {
             let tries = [0; 4].map(|_| scope.spawn(|| in_turn(&turn, || awaited.swap(false, Ordering::SeqCst), open)));
             tries.map(|one| one.join().expect("it does not panic")).into_iter().flatten().count()
         });
-        // What nobody awaits is not begun.
+        // Cancelled work is not started.
         assert_eq!((done, most.into_inner()), (1, 1));
     }
 }

@@ -1,4 +1,4 @@
-//! How the browser runs, and the archives it is given by whoever starts it.
+//! Options of the browser, and archives opened by its caller.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,13 +18,13 @@ use nra_format::error::Result;
 pub struct Opened {
     /// The archive.
     pub archive: Arc<dyn Archive>,
-    /// What it is called on the screen.
+    /// Its name on the screen.
     pub name: String,
     /// Its file.
     pub path: Option<PathBuf>,
     /// There is a later commit.
     pub is_past: bool,
-    /// It did not open as it should have: why, and what this is instead.
+    /// Why the archive did not open normally, and what is shown instead.
     pub remains: Option<String>,
 }
 
@@ -34,7 +34,7 @@ impl Opened {
         let info = self.archive.info().clone();
         let remarks: Vec<String> = self.remains.iter().cloned().chain(self.archive.remarks()).collect();
         let damaged = self.remains.is_some() || self.archive.is_index_damaged();
-        // Nothing of what is encrypted is told to anybody who can read a file.
+        // The state file is not encrypted, so it has nothing about encrypted archives.
         let remembered = options.config.remember && !read_only && !info.encrypted;
         let home = self.path.as_ref().filter(|_| remembered).and_then(|path| path.canonicalize().ok());
         let home = home.and_then(|path| path.to_str().map(str::to_owned));
@@ -52,28 +52,28 @@ impl Opened {
     }
 }
 
-/// Opens what a target leads to, beside the archive file that is shown, with a password if one was typed.
+/// Opens a target with a password if one was typed; the path is that of the archive shown.
 pub type Opener = Arc<dyn Fn(&OpenTarget, &Path, Option<Secret>) -> Result<Opened> + Send + Sync>;
 
-/// How the browser runs.
+/// Options of the browser.
 #[derive(Clone)]
 pub struct Options {
-    /// What the environment says.
+    /// Terminal and programs, from the environment.
     pub environment: Environment,
     /// Settings.
     pub config: Config,
-    /// What was wrong with them.
+    /// Problems in the settings.
     pub warnings: Vec<String>,
-    /// How other archives and commits are opened.
+    /// Opens other archives and commits.
     pub opener: Opener,
-    /// Forgets an interrupt that was for another program.
+    /// Discards an interrupt that was for another program.
     pub pass: fn(),
     /// Archives to choose from at the start.
     pub archives: Vec<PathBuf>,
-    /// Looks which there are by now.
+    /// Lists the archives to choose from.
     pub look: Arc<dyn Fn() -> Vec<PathBuf> + Send + Sync>,
     /// An archive that needs a password.
     pub locked: Option<PathBuf>,
-    /// Nothing is changed.
+    /// The archive cannot be changed.
     pub read_only: bool,
 }

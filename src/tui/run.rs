@@ -1,4 +1,4 @@
-//! A run from its start to its end: the terminal taken and given back, archives opened, what a [`Session`] can't do itself.
+//! Runs the browser: sets up the terminal, and performs the effects that [`Session`] returns.
 
 use std::collections::VecDeque;
 use std::io;
@@ -35,13 +35,13 @@ use crate::{opening, program, signals};
 use nra_format::entry::Entry;
 use nra_format::error::reason;
 
-/// A copy that takes longer can be stopped by a key.
+/// After this time, a key can cancel making a copy.
 const MOMENT: Duration = Duration::from_millis(200);
-/// Runs the browser on the terminal until the user, or a signal, ends it. Returns what is left then. Without an archive it asks for one.
+/// Runs the browser until the user quits or a signal ends it, and returns the jobs that continue. Without an archive it asks for one.
 ///
 /// # Errors
 ///
-/// What the terminal says.
+/// Errors of the terminal.
 pub fn run(archive: Option<Opened>, options: &Options) -> io::Result<BackgroundRun> {
     let (width, height) = crossterm::terminal::size()?;
     let vacant = archive.is_none();
@@ -78,7 +78,7 @@ pub fn run(archive: Option<Opened>, options: &Options) -> io::Result<BackgroundR
     let ask_ground = needs_ground(options);
     let known = protocol(options, &state);
     let font = terminal::font();
-    // A terminal that draws says how large its cells are.
+    // Terminals with pictures report the size of their cells.
     let told = if ask_ground || known.is_none() && font.is_some() { query(ask_ground)? } else { TerminalReply::default() };
     if ask_ground {
         state.settings.theme = theme(options, told.ground);
@@ -110,13 +110,13 @@ pub fn run(archive: Option<Opened>, options: &Options) -> io::Result<BackgroundR
     if options.config.remember && !options.read_only {
         remember(&mut session.state);
     }
-    // Jobs that go on find the terminal as it was.
+    // The terminal is restored before jobs continue without a screen.
     drop(screen);
     let left = BackgroundRun::new(session, handle);
     ended.map(|()| left)
 }
 
-/// Does what concerns the terminal, and what opens archives.
+/// Performs an effect that concerns the terminal or opens an archive.
 fn outside(
     next: Effect,
     session: &mut Session,
@@ -131,7 +131,7 @@ fn outside(
                 return Ok(session.feed(Event::Error("Cannot suspend: no shell would resume nra".to_owned())));
             }
             screen.release();
-            // The terminal is taken again when the system tells that this is over.
+            // The terminal is taken again when the program is resumed.
             signals::stop();
         }
         Effect::Retake => {
@@ -195,8 +195,8 @@ fn outside(
     Ok(Vec::new())
 }
 
-/// Makes a copy of content for an editor on a thread of its own. Says whether that has ended within a moment, in which nothing is typed that would not be
-/// for the editor.
+/// Makes a copy of content for an editor on a thread. Returns whether it was made at once; until then, keys typed are for
+/// the editor.
 fn fetch(id: RequestId, entry: Entry, session: &Session, events: &Sender<Event>, limit: u64) -> io::Result<bool> {
     let copy = session.copies.begin(entry.path.name())?;
     let archive = Arc::clone(session.workers.archive());
@@ -211,12 +211,12 @@ fn fetch(id: RequestId, entry: Entry, session: &Session, events: &Sender<Event>,
     Ok(has_ended.recv_timeout(MOMENT) == Err(RecvTimeoutError::Disconnected))
 }
 
-/// Tells of a copy, or why there is none.
+/// Returns the event for a copy or for its error.
 fn told_of_copy(copy: io::Result<PathBuf>) -> Event {
     copy.map_or_else(|error| trouble("make a copy of it", &error), Event::CopyReady)
 }
 
-/// Makes a copy of content and opens it as the system does, on a thread of its own.
+/// Makes a copy of content and opens it in the default program, on a thread.
 fn launch(entry: Entry, session: &Session, events: &Sender<Event>, options: &Options) -> io::Result<()> {
     let copy = session.copies.begin(entry.path.name())?;
     let (archive, events) = (Arc::clone(session.workers.archive()), events.clone());
@@ -233,7 +233,7 @@ fn launch(entry: Entry, session: &Session, events: &Sender<Event>, options: &Opt
     Ok(())
 }
 
-/// Keeps where one is, and how the screen is divided, for the next time.
+/// Stores the position and the layout for the next run.
 fn remember(state: &mut State) {
     keep(state);
     let divided = state.layout.list_share != SHARE || state.places.memory.share.is_some();
@@ -242,11 +242,11 @@ fn remember(state: &mut State) {
     }
     let mut memory = state.places.memory.clone();
     memory.share = divided.then_some(state.layout.list_share);
-    // Without it the next run begins at the top: no reason for a word.
+    // Without it the next run starts at the top, which needs no message.
     drop(memory.write(&state.places.visited));
 }
 
-/// Returns the colours: those that were asked for, or as the environment says, or as the terminal has told.
+/// Returns the colours from the settings, the environment or the terminal's response.
 fn theme(options: &Options, told: Option<Ground>) -> Theme {
     let variable = |name: &str| options.environment.text(name);
     let depth = terminal::depth(variable);
@@ -259,24 +259,24 @@ fn theme(options: &Options, told: Option<Ground>) -> Theme {
     }
 }
 
-/// Says whether the colours depend on what only the terminal knows.
+/// Returns whether the colours depend on the terminal's response.
 fn needs_ground(options: &Options) -> bool {
     let variable = |name: &str| options.environment.text(name);
     options.config.theme == ThemeName::Auto && terminal::depth(variable) != Depth::Mono && terminal::ground(variable).is_none()
 }
 
-/// Returns how pictures are drawn, as was asked for or as the environment says; `None` when only the terminal can tell.
+/// Returns how pictures are drawn according to settings and environment; `None` if the terminal has to be queried.
 fn protocol(options: &Options, state: &State) -> Option<Protocol> {
     let rich = state.settings.theme.depth != Depth::Mono && !state.settings.ascii;
     let by_environment = || match canvas::known(|name| options.environment.text(name)) {
-        // Shades are for those who want no colours, and for whom the screen is read out.
+        // Without colours, or with a screen reader, pictures are drawn in shades.
         _ if !rich || state.settings.linear => Some(Protocol::Blocks),
         known => known,
     };
     options.config.pictures.chosen(rich).or_else(by_environment)
 }
 
-/// Tells why something is not done. Where that is for want of a password it can be given.
+/// Returns the event for an error, which asks for a password if one is missing.
 fn trouble(what: &str, error: &io::Error) -> Event {
     if let Some(wrong) = error.get_ref().and_then(|inner| inner.downcast_ref()).and_then(sealed) {
         return Event::Locked(OpenTarget::Unlocked, wrong);
@@ -284,7 +284,7 @@ fn trouble(what: &str, error: &io::Error) -> Event {
     Event::Error(format!("cannot {what}: {}", reason(error)))
 }
 
-/// Reads what is typed from the terminal; what was typed before comes first.
+/// Reads events from the terminal, after those read during start-up.
 fn typed(events: &Sender<Event>, before: Vec<Key>) -> Box<dyn FnMut(Option<Duration>) -> io::Result<Option<Event>> + Send> {
     let events = events.clone();
     let mut before: VecDeque<Event> = before.into_iter().map(Event::Key).collect();
@@ -309,7 +309,7 @@ fn typed(events: &Sender<Event>, before: Vec<Key>) -> Box<dyn FnMut(Option<Durat
     })
 }
 
-/// Reads an event from the terminal; `None` if none comes in that time.
+/// Reads an event from the terminal; `None` after a time-out.
 fn read(patience: Option<Duration>) -> io::Result<Option<Event>> {
     loop {
         if let Some(patience) = patience

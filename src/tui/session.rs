@@ -1,4 +1,4 @@
-//! A run between two things that concern the terminal itself: events taken, effects handed to the threads, the screen drawn.
+//! The main loop: updates the state with events, passes effects to workers, draws the screen. It returns to the caller for effects that concern the terminal.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -21,49 +21,49 @@ use crate::view::view;
 use crate::workers::Workers;
 use nra_format::archive::Archive;
 
-/// A new list may take this long to come before an empty one is drawn.
+/// Time to wait for the rows of a new list before an empty one is drawn.
 const PATIENCE: Duration = Duration::from_millis(20);
-/// No two drawings follow each other faster.
+/// Shortest time between two frames.
 const FRAME: Duration = Duration::from_millis(8);
-/// Events taken at once before the screen is drawn.
+/// Most events processed before the screen is drawn.
 const BATCH: usize = 256;
 
-/// An archive that has been opened, and its file, if it is one.
+/// An opened archive, and its path if it is a file.
 pub(super) type Found = (Arc<dyn Archive>, Option<PathBuf>);
 
-/// State, threads and time of a run.
+/// State, workers and time of a run.
 pub struct Session {
     /// The state.
     pub state: State,
     pub(super) workers: Workers,
     pub(super) events: Receiver<Event>,
     started: Instant,
-    /// Where keys come from.
+    /// The thread that reads keys.
     pub(super) keyboard: Option<Keyboard>,
     /// Effects for the caller, which has the terminal.
     outside: VecDeque<Effect>,
-    /// Archives that have been opened and are not shown yet, by the numbers of the requests: each with its file, if it is one.
+    /// Archives that have been opened and are not shown yet.
     pub(super) opened: Arc<Mutex<HashMap<RequestId, Found>>>,
-    /// Held by the thread that opens an archive.
+    /// Locked by the thread that opens an archive.
     pub(super) turn: Arc<Mutex<()>>,
-    /// The file of the archive that is shown, or of the outermost around it.
+    /// Path of the archive shown, or of the outermost one around it.
     pub(super) file: PathBuf,
-    /// The archives that this one lies in, the outermost first.
+    /// The archives around this one, the outermost first.
     pub(super) outer: Vec<(Facts, Arc<dyn Archive>)>,
-    /// Copies that other programs may look at until the end.
+    /// Copies of content for other programs, deleted on exit.
     pub(super) copies: Copies,
-    /// Since when a new list has been awaited.
+    /// When the wait for a new list began.
     pending: Option<Instant>,
-    /// The signal that has asked to end.
+    /// The signal that asked the program to exit.
     pub(super) ended_by: Option<i32>,
-    /// When the screen was drawn last.
+    /// Time of the last frame.
     drawn: Instant,
-    /// Jobs go on without a screen.
+    /// Jobs continue without a screen.
     pub(super) detached: bool,
 }
 
 impl Session {
-    /// Begins.
+    /// Starts a session.
     pub fn new(state: State, workers: Workers, events: Receiver<Event>) -> Self {
         let (started, outside, opened) = (Instant::now(), VecDeque::new(), Arc::default());
         let drawn = started.checked_sub(FRAME).unwrap_or(started);
@@ -86,11 +86,11 @@ impl Session {
         }
     }
 
-    /// Does effects and takes events until something is for the caller to do.
+    /// Runs until an effect is for the caller.
     ///
     /// # Errors
     ///
-    /// What the terminal says.
+    /// Errors of the terminal.
     pub fn turn<B: Backend<Error = io::Error>>(
         &mut self,
         mut effects: Vec<Effect>,
@@ -105,7 +105,7 @@ impl Session {
                 self.detached = next == Effect::Detach;
                 return Ok(next);
             }
-            // The rows of a new list come before drawing, if they come soon.
+            // Wait shortly for the rows of a new list, which saves drawing an empty one.
             let pending = !self.state.listing.loaded || self.state.arrangement.loading;
             let since = *self.pending.get_or_insert_with(Instant::now);
             if !pending {
@@ -116,14 +116,14 @@ impl Session {
                 }
                 continue;
             }
-            // Faster than anybody sees: what comes meanwhile is drawn with it.
+            // Events of the next milliseconds are drawn in the same frame.
             if let Some(rest) = FRAME.checked_sub(self.drawn.elapsed())
                 && let Ok(event) = self.events.recv_timeout(rest)
             {
                 effects = self.take_all(event);
                 continue;
             }
-            // The event that tells of another size may still be to come.
+            // The resize event may still be in the queue.
             let size = terminal.size()?;
             if size != self.state.screen.as_size() {
                 effects = update(&mut self.state, Event::Resize(size.width, size.height), self.started.elapsed());
@@ -143,11 +143,11 @@ impl Session {
         }
     }
 
-    /// Takes an event and those that wait behind it.
+    /// Processes an event and those queued after it.
     fn take_all(&mut self, event: Event) -> Vec<Effect> {
         let mut effects = self.take(event);
         for _ in 0..BATCH {
-            // What was asked of this archive is handed over before the next event, which may bring another one.
+            // Requests reach the workers of this archive before the next event, which may show another one.
             for effect in effects.drain(..) {
                 self.outside.extend(self.workers.perform(effect));
             }
@@ -160,14 +160,14 @@ impl Session {
         effects
     }
 
-    /// Takes an event that has come.
+    /// Processes an event.
     fn take(&mut self, event: Event) -> Vec<Effect> {
         let typed = matches!(event, Event::Key(_) | Event::Paste(_) | Event::Mouse(_) | Event::Resize(..));
         if let Some(keyboard) = self.keyboard.as_mut().filter(|_| typed) {
             keyboard.take();
         }
         let effects = self.feed(event);
-        // What is typed from here on may belong to the shell, or to another program.
+        // Keys typed from now on may be for the shell or another program.
         match &mut self.keyboard {
             Some(keyboard) if effects.iter().any(Effect::hands_over) => keyboard.rest(),
             _ => self.read_on(),
@@ -175,14 +175,14 @@ impl Session {
         effects
     }
 
-    /// Lets what is typed be read.
+    /// Lets the keyboard thread read on.
     pub(super) fn read_on(&mut self) {
         if let Some(keyboard) = &mut self.keyboard {
             keyboard.go_on(self.state.input.copying || !self.state.input.queue.is_empty());
         }
     }
 
-    /// Takes an event, and tells the threads what is awaited by then.
+    /// Updates the state with an event, and publishes which requests are awaited.
     pub(super) fn feed(&mut self, event: Event) -> Vec<Effect> {
         if let Event::Terminate(signal) = event {
             self.ended_by = Some(signal);
@@ -211,7 +211,7 @@ impl Session {
         effects
     }
 
-    /// Returns how long the run has lasted.
+    /// Returns the time since the start.
     pub(super) fn now(&self) -> Duration {
         self.started.elapsed()
     }
@@ -220,7 +220,7 @@ impl Session {
         self.drawn = Instant::now();
         terminal.draw(|frame| {
             let area = frame.area();
-            // The size has changed just now: the next turn knows it.
+            // The size has just changed: the next frame uses it.
             if area != self.state.screen {
                 return;
             }

@@ -63,7 +63,7 @@ pub fn is_job() -> bool {
     session != Some(getpgrp()) && session == getppid().and_then(|parent| getsid(Some(parent)).ok())
 }
 
-/// Occurrences the process until the shell goes on with it.
+/// Stops the process until the shell goes on with it.
 pub fn stop() {
     if is_job() {
         // It knows the signal.

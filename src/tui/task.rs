@@ -1,4 +1,4 @@
-//! Jobs: what each of them does.
+//! What a job does.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -6,16 +6,16 @@ use std::path::PathBuf;
 use crate::state::pending::PendingChange;
 use nra_convert::Overwrite;
 
-/// Long work.
+/// What a job does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Task {
     /// Extract entries.
     Extract {
         /// Numbers of the entries.
         ranges: Vec<Range<u64>>,
-        /// Directory to put them in.
+        /// The target directory.
         target: PathBuf,
-        /// Components to leave out in front of their paths.
+        /// Leading path components to strip.
         strip: usize,
         /// What to do about existing files.
         overwrite: Overwrite,
@@ -24,44 +24,44 @@ pub enum Task {
     Change {
         /// The archive.
         file: PathBuf,
-        /// The commit they were planned at.
+        /// The commit the changes were made for.
         commit: u64,
         /// Message of the new commit.
         message: String,
         /// The changes.
         changes: Vec<PendingChange>,
     },
-    /// Make an earlier commit the newest state again.
+    /// Return to an earlier commit.
     Revert {
         /// The archive.
         file: PathBuf,
         /// That commit.
         commit: u64,
-        /// Numbers of the entries in it that come back, `None` = all is as it was then.
+        /// Numbers of the entries to restore from it, `None` = everything.
         ranges: Option<Vec<Range<u64>>>,
-        /// The newest commit, if it is the one to be undone.
+        /// The newest commit, if that is to be undone.
         over: Option<u64>,
     },
-    /// Write the newest commit anew, without what only earlier ones hold.
+    /// Compact the archive to its newest commit.
     Compact {
         /// The archive.
         file: PathBuf,
         /// That commit.
         commit: u64,
     },
-    /// Write everything as another archive.
+    /// Convert the archive.
     Convert {
-        /// Its file; the ending tells the kind.
+        /// The new archive; its extension selects the format.
         output: PathBuf,
     },
-    /// Write what reads as a new archive.
+    /// Write readable entries to a new archive.
     Salvage {
         /// Its file.
         output: PathBuf,
         /// Message of its commit.
         message: String,
     },
-    /// Check entries.
+    /// Verify entries.
     Verify {
         /// Their numbers, `None` = the whole archive.
         ranges: Option<Vec<Range<u64>>>,

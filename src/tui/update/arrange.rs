@@ -1,4 +1,4 @@
-//! Order, filter and tree of the list.
+//! Sort order, filter, query, columns and tree of the list.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::state::{Arrangement, Dialog, Sizes, State, Tone};
 use crate::update::browse;
 use nra_convert::query::{DUPLICATE, Query, TERMS_HELP};
 
-/// The orders: key in the menu, name, action.
+/// The sort orders: key in the menu, name, action.
 const SORTS: [(char, &str, Sort, Action); 7] = [
     ('n', "name", Sort::Name, Action::SortName),
     ('s', "size", Sort::Size, Action::SortSize),
@@ -33,7 +33,7 @@ const COLUMNS: [(char, Column); 6] = [
     ('d', Column::Kind),
 ];
 
-/// Asks for the arrangement of the list, unless it is that of the archive. What is under way for another one is not awaited any more, and ends.
+/// Requests the list in the wanted arrangement, unless that is the order of the archive.
 pub fn request(state: &mut State, effects: &mut Vec<Effect>) {
     state.arrangement.loading = !state.arrangement.wanted.is_natural();
     state.arrangement.progress = 0.0;
@@ -43,17 +43,17 @@ pub fn request(state: &mut State, effects: &mut Vec<Effect>) {
     }
 }
 
-/// Returns what is to be asked for.
+/// Returns the request for the wanted arrangement.
 fn wanted(state: &State) -> ArrangeRequest {
     ArrangeRequest {
         directory: state.listing.scope.directory.clone(),
-        // What is found at any depth is no tree.
+        // Results of a query are not a tree.
         open: if state.arrangement.wanted.query.is_empty() { state.tree.expanded() } else { Arc::default() },
         arrangement: state.arrangement.wanted.clone(),
     }
 }
 
-/// Takes an arrangement. The cursor stays on its entry.
+/// Shows the list in the wanted arrangement. The cursor stays on its entry.
 pub fn take(state: &mut State, found: Result<Found, String>, effects: &mut Vec<Effect>) {
     match found {
         Ok(found) => {
@@ -76,7 +76,7 @@ pub fn take(state: &mut State, found: Result<Found, String>, effects: &mut Vec<E
     }
 }
 
-/// Wants no other arrangement any more: the rows are as they were, and so are their heads, and what is open in the tree.
+/// Keeps the arrangement that is shown.
 fn stay(state: &mut State) {
     state.arrangement.loading = false;
     state.arrangement.wanted = state.arrangement.shown.clone();
@@ -85,7 +85,7 @@ fn stay(state: &mut State) {
     }
 }
 
-/// Arranges the list in another way.
+/// Changes the arrangement of the list.
 pub fn change(state: &mut State, arrangement: Arrangement, effects: &mut Vec<Effect>) {
     if arrangement == state.arrangement.wanted {
         return;
@@ -98,10 +98,10 @@ pub fn change(state: &mut State, arrangement: Arrangement, effects: &mut Vec<Eff
     request(state, effects);
 }
 
-/// Ends an order that is under way, or takes filter and query away; says whether there was something.
+/// Cancels sorting, or clears filter and query. Returns whether there was anything to do.
 pub fn step_back(state: &mut State, effects: &mut Vec<Effect>) -> bool {
     if state.arrangement.loading && !matches!(state.layout.sizes, Sizes::Map(_)) {
-        // The thread ends what nobody awaits.
+        // The worker stops, because the request is cancelled.
         stay(state);
         return true;
     }
@@ -112,25 +112,25 @@ pub fn step_back(state: &mut State, effects: &mut Vec<Effect>) -> bool {
     true
 }
 
-/// Lists files below here that have their content in common, or no longer.
+/// Lists files below here with the same content, or goes back to the list.
 pub fn duplicates(state: &mut State, effects: &mut Vec<Effect>) {
     let query = if state.arrangement.wanted.query == DUPLICATE { String::new() } else { DUPLICATE.to_owned() };
     change(state, Arrangement { query, ..state.arrangement.wanted.clone() }, effects);
 }
 
-/// Keeps the rows with this in their names.
+/// Filters the list.
 pub fn filter(state: &mut State, filter: String, effects: &mut Vec<Effect>) {
     change(state, Arrangement { filter, ..state.arrangement.wanted.clone() }, effects);
 }
 
-/// Lists what is looked for; says what is wrong with it.
+/// Lists the entries that match a query, or returns what is wrong with it.
 pub fn find_by(state: &mut State, query: &str, effects: &mut Vec<Effect>) -> Result<(), String> {
     Query::parse_terms(query)?;
     change(state, Arrangement { query: query.to_owned(), ..state.arrangement.wanted.clone() }, effects);
     Ok(())
 }
 
-/// Shows a column, or no longer, and goes on asking.
+/// Shows or hides a column, and keeps the menu open.
 pub fn turn_column(state: &mut State, column: Column) {
     if state.layout.columns.contains(&column) {
         state.layout.columns.retain(|other| *other != column);
@@ -140,7 +140,7 @@ pub fn turn_column(state: &mut State, column: Column) {
     ask_columns(state, column);
 }
 
-/// Asks which columns are shown, with the cursor on one of them.
+/// Shows the menu of columns, with the cursor on one of them.
 fn ask_columns(state: &mut State, at: Column) {
     let shown = state.columns_in(state.areas().list.width);
     let item = |(key, column): &(char, Column)| {

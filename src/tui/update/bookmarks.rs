@@ -1,4 +1,4 @@
-//! Places to come back to: bookmarks, and what was found last.
+//! Bookmarks, and the results of the last search.
 
 use crossterm::event::KeyCode;
 
@@ -10,7 +10,7 @@ use crate::state::{Dialog, SearchResults, State, Tone};
 use crate::update::browse;
 use nra_format::path::EntryPath;
 
-/// Letters of the bookmarks, which are also how many there can be.
+/// Letters of the bookmarks.
 const LETTERS: std::ops::RangeInclusive<char> = 'a'..='z';
 
 /// Asks for the letter of a bookmark.
@@ -20,7 +20,7 @@ pub fn keep(state: &mut State) {
     }
 }
 
-/// Takes the letter of a bookmark for an entry.
+/// Sets a bookmark, or removes it.
 pub fn name(state: &mut State, path: EntryPath, key: Key) {
     let free = || LETTERS.clone().find(|letter| !state.places.bookmarks.contains_key(letter));
     let letter = match (key.code, key.typed()) {
@@ -42,7 +42,7 @@ pub fn name(state: &mut State, path: EntryPath, key: Key) {
     }
 }
 
-/// Asks which bookmark to go to.
+/// Shows the bookmarks.
 pub fn choose(state: &mut State) {
     if state.places.bookmarks.is_empty() {
         return state.notify(Tone::Warning, "No bookmarks: m sets one");
@@ -58,7 +58,7 @@ pub fn choose(state: &mut State) {
     }));
 }
 
-/// Goes to the next path that was found last, or the one before.
+/// Goes to the next or previous search result.
 pub fn step(state: &mut State, step: isize, effects: &mut Vec<Effect>) {
     let SearchResults { paths, at, matches } = &mut state.places.results;
     let kept = paths.len();

@@ -1,4 +1,4 @@
-//! The list: directories entered and left, rows as they come.
+//! The list: enters and leaves directories, shows rows.
 
 use crate::action::Action;
 use crate::effect::{Effect, Request};
@@ -11,11 +11,11 @@ use crate::update::{arrange, history, nested, preview, sizes};
 use nra_format::entry::Kind;
 use nra_format::path::EntryPath;
 
-/// Lists a directory, with the cursor on `at`, or where it was the last time.
+/// Lists a directory, with the cursor on `at` or on its last position.
 pub fn go(state: &mut State, directory: Option<EntryPath>, at: Option<EntryPath>, effects: &mut Vec<Effect>) {
     state.save_cursor();
     let at = at.or_else(|| state.places.cursors.get(&directory).cloned());
-    // What narrows the list belongs to the directory it was set in.
+    // Filter and query belong to one directory.
     if directory != state.listing.scope.directory {
         state.arrangement.wanted.filter.clear();
         state.arrangement.wanted.query.clear();
@@ -27,16 +27,16 @@ pub fn go(state: &mut State, directory: Option<EntryPath>, at: Option<EntryPath>
 
 /// Goes to an entry, wherever it is.
 pub fn reach(state: &mut State, path: EntryPath, effects: &mut Vec<Effect>) {
-    // It may not be among the rows that are kept.
+    // A filter may hide it.
     state.arrangement.wanted.filter.clear();
     state.arrangement.wanted.query.clear();
     go(state, path.parent(), Some(path), effects);
 }
 
-/// Begins a new list.
+/// Starts a new list.
 pub fn list(state: &mut State, directory: Option<EntryPath>, order: Order, at: Option<EntryPath>, effects: &mut Vec<Effect>) {
     let scope = Scope { directory, open: state.tree.expanded(), order };
-    // A range is one of the rows that it was begun in.
+    // A range of marks belongs to one list.
     state.marks.anchor = None;
     state.arrangement.shown = state.arrangement.wanted.clone();
     if scope.order == Order::Path {
@@ -51,12 +51,12 @@ pub fn list(state: &mut State, directory: Option<EntryPath>, order: Order, at: O
     effects.push(state.request(Request::Rows(request)));
 }
 
-/// Takes rows.
+/// Shows rows.
 pub fn rows(state: &mut State, answer: RowsResponse, effects: &mut Vec<Effect>) {
     if answer.page == Err(RowsError::Gone)
         && let Some(directory) = state.listing.scope.directory.clone()
     {
-        // What is above it is there, or the top at last.
+        // Go to the nearest parent that exists.
         go(state, directory.parent(), None, effects);
         return say_gone(state, &directory);
     }
@@ -64,7 +64,7 @@ pub fn rows(state: &mut State, answer: RowsResponse, effects: &mut Vec<Effect>) 
     let damage = answer.page.as_ref().ok().and_then(|page| page.damage.clone()).filter(|_| is_new);
     let request = state.listing.take(answer);
     if let Some(remarks) = damage {
-        // It came to light only now.
+        // The damage has just been detected.
         state.archive.remarks = remarks;
         state.archive.turn_out_damaged([]);
         history::remark(state);
@@ -72,12 +72,12 @@ pub fn rows(state: &mut State, answer: RowsResponse, effects: &mut Vec<Effect>) 
     moved(state, request, effects);
 }
 
-/// Says that a directory is not in the commit that is shown by now, behind what has been said of that.
+/// Adds to the message that a directory does not exist in the commit shown.
 fn say_gone(state: &mut State, directory: &EntryPath) {
     state.notify_also(Tone::Warning, &format!("{} does not exist in it", glyphs::shown(directory.as_bytes())));
 }
 
-/// Fits list and preview into their areas.
+/// Fits list and preview to their areas.
 pub fn fit(state: &mut State, effects: &mut Vec<Effect>) {
     let areas = state.areas();
     let request = if areas.list.is_empty() { None } else { state.listing.resize(state.list_height()) };
@@ -89,7 +89,7 @@ pub fn fit(state: &mut State, effects: &mut Vec<Effect>) {
     }
 }
 
-/// Gives plans that are shown below the rows their room, or takes it back.
+/// Fits the list to its height, which depends on the number of pending rows.
 pub fn fit_rows(state: &mut State, effects: &mut Vec<Effect>) {
     if !state.areas().list.is_empty() && state.listing.loaded && state.listing.height != state.list_height() {
         let request = state.listing.resize(state.list_height());
@@ -97,7 +97,7 @@ pub fn fit_rows(state: &mut State, effects: &mut Vec<Effect>) {
     }
 }
 
-/// Does what follows when rows or the cursor have changed.
+/// Updates details and preview after rows or cursor have changed.
 pub fn moved(state: &mut State, request: Option<RowsRequest>, effects: &mut Vec<Effect>) {
     effects.extend(request.map(|request| state.request(Request::Rows(request))));
     let entries = state.listing.lacking(|line| matches!(line.row.entry.kind, Kind::File | Kind::Directory));
@@ -174,18 +174,18 @@ pub fn parent(state: &mut State, effects: &mut Vec<Effect>) {
     }
 }
 
-/// Opens or closes a directory of the tree.
+/// Expands or collapses a directory of the tree.
 fn fold(state: &mut State, path: EntryPath, open: bool, effects: &mut Vec<Effect>) {
     state.tree.fold(path.clone(), open);
     if state.arrangement.wanted.is_natural() {
         again(state, Some(path), effects);
     } else {
-        // The rows stay until the others have come.
+        // The rows stay until the new ones have been loaded.
         arrange::request(state, effects);
     }
 }
 
-/// Lists the same directory anew with the row of `at` where it was on the screen.
+/// Reloads the list and keeps the screen row of `at`.
 pub fn again(state: &mut State, at: Option<EntryPath>, effects: &mut Vec<Effect>) {
     let row = state.listing.cursor - state.listing.top.min(state.listing.cursor);
     list(state, state.listing.scope.directory.clone(), Order::Path, at, effects);

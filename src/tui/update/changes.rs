@@ -1,4 +1,4 @@
-//! Changes of the archive: planned, taken back, written as one commit.
+//! Pending changes: made, undone, written as one commit.
 
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use nra_format::path::EntryPath;
 /// Makes a pending change, or shows, undoes or writes pending changes.
 pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
     use Action::{Add, MakeDirectory, PendingChanges as Show, Remove, Rename, Undo};
-    // What was planned before damage came to light can be looked at and taken back.
+    // Changes made before damage was detected can still be shown and undone.
     let is_about_plans = matches!(action, Show | Undo) && !state.changes.pending.is_empty();
     if let Err(why) = state.archive.writable_file()
         && !is_about_plans
@@ -45,7 +45,7 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
     }
 }
 
-/// Says what has to be done before the archive is written in another way than by plans.
+/// Returns why the archive cannot be written in another way now.
 pub fn comes_first(state: &State) -> Option<&'static str> {
     if state.changes.writing.is_some() {
         return Some("The archive is being written: try again when the job has ended (J)");
@@ -53,7 +53,7 @@ pub fn comes_first(state: &State) -> Option<&'static str> {
     (!state.changes.pending.is_empty()).then_some("Pending changes: press W to write them first, P to show them")
 }
 
-/// Why nothing is planned for a while.
+/// Why no changes can be made for a while.
 const WRITING: &str = "Changes are being written: try again when the job has ended (J)";
 
 fn remove(state: &mut State, effects: &mut Vec<Effect>) {
@@ -64,7 +64,7 @@ fn remove(state: &mut State, effects: &mut Vec<Effect>) {
     }
 }
 
-/// Takes whether a change can be planned by a key, and what is left when one is taken back.
+/// Processes the check of a change that a key has made or undone.
 pub fn checked(state: &mut State, checking: &PendingCheck, answer: Result<Checked, String>) {
     match (checking, answer) {
         (_, Err(why)) => state.notify(Tone::Warning, why),
@@ -77,9 +77,9 @@ pub fn checked(state: &mut State, checking: &PendingCheck, answer: Result<Checke
     }
 }
 
-/// Takes a plan back, and what needs it.
+/// Undoes a pending change, and those that depend on it.
 pub fn take_back(state: &mut State, index: usize, effects: &mut Vec<Effect>) {
-    // What can't be written any more can be taken back in any order.
+    // Changes that cannot be written can be undone in any order.
     if state.changes.pending.list().len() < 2 || state.archive.writable_file().is_err() {
         let mut rest = state.changes.pending.clone();
         rest.remove(index);
@@ -89,14 +89,14 @@ pub fn take_back(state: &mut State, index: usize, effects: &mut Vec<Effect>) {
     effects.push(state.request(Request::Check(Check::Undo(index, state.changes.pending.clone()))));
 }
 
-/// Keeps what is left when a plan is taken back, and says which it was.
+/// Keeps the remaining changes, and shows which one was undone.
 fn keep_rest(state: &mut State, index: usize, rest: PendingChanges) {
     if let Some(told) = state.changes.pending.list().get(index).map(PendingChange::describe) {
         keep(state, rest, &format!("undone: {told}"));
     }
 }
 
-/// Keeps these plans, and says what has become of one; that others went with it is said behind that.
+/// Keeps the remaining changes. The message includes how many others were undone with it.
 fn keep(state: &mut State, rest: PendingChanges, told: &str) {
     let more = state.changes.pending.list().len().saturating_sub(rest.list().len() + 1);
     state.changes.pending = rest;
@@ -111,7 +111,7 @@ fn keep(state: &mut State, rest: PendingChanges, told: &str) {
     }
 }
 
-/// Plans a change and says which.
+/// Adds a pending change and shows a message.
 pub fn plan(state: &mut State, change: PendingChange) {
     if state.changes.writing.is_some() {
         return state.notify(Tone::Warning, WRITING);
@@ -128,7 +128,7 @@ pub fn plan(state: &mut State, change: PendingChange) {
         PendingChange::MakeDirectory(path) => format!("{} will be made", place(path)),
     };
     state.changes.pending.push(change);
-    // What was dropped on leaving was something else.
+    // The consent to drop changes was for others.
     if let Some(leaving) = &mut state.quit {
         leaving.drops = false;
     }
@@ -137,7 +137,7 @@ pub fn plan(state: &mut State, change: PendingChange) {
 
 fn ask_name(state: &mut State) {
     let Some(Entry { path, .. }) = entry::current(state) else { return };
-    // One that can't be typed is offered as nothing.
+    // A name that is not UTF-8 cannot be typed: the line is empty.
     let planned = state.changes.pending.renamed(&path).filter(|to| to.parent() == path.parent());
     let name = std::str::from_utf8(planned.unwrap_or(&path).name()).unwrap_or_default().to_owned();
     let title = format!("Rename {}", glyphs::shown(path.name()));
@@ -145,7 +145,7 @@ fn ask_name(state: &mut State) {
     state.dialogs.push(Dialog::Prompt(Prompt::new(PromptKind::Rename(path), title, note, name)));
 }
 
-/// Asks for something that goes into the directory shown.
+/// Asks for something to put into the directory shown.
 fn ask(state: &mut State, purpose: PromptKind, what: &str, note: &str) {
     let place = state.listing.scope.directory.as_ref().map_or_else(|| state.archive.name.clone(), place);
     state.dialogs.push(Dialog::Prompt(Prompt::new(purpose, format!("{what} {place}"), note, "")));
@@ -155,12 +155,12 @@ fn place(directory: &EntryPath) -> String {
     glyphs::shown(directory.as_bytes())
 }
 
-/// Returns what has to be looked at before a directory is made; says what is wrong with its name.
+/// Returns the check for a new directory, or what is wrong with its name.
 pub fn make_directory(state: &State, directory: Option<&EntryPath>, text: &str) -> Result<Check, String> {
     Ok(Check::Change(PendingChange::MakeDirectory(typed(directory, text)?), state.changes.pending.clone()))
 }
 
-/// Returns the path that is typed: in a directory, or from the top on.
+/// Returns the typed path: relative to a directory, or from the top directory if it starts with `/`.
 fn typed(directory: Option<&EntryPath>, text: &str) -> Result<EntryPath, String> {
     let path = match (text.strip_prefix('/'), directory) {
         (Some(path), _) => EntryPath::try_from(path),
@@ -168,14 +168,14 @@ fn typed(directory: Option<&EntryPath>, text: &str) -> Result<EntryPath, String>
         (None, None) => EntryPath::try_from(text),
     };
     let path = path.map_err(|error| error.to_string())?;
-    // Nobody would see it, nor tell it from another one.
+    // It would be invisible on the screen.
     if path.name().trim_ascii().is_empty() {
         return Err("a name needs a character other than spaces".to_owned());
     }
     Ok(path)
 }
 
-/// Returns what has to be looked at before an entry gets a name, if that is another one; says what is wrong with it.
+/// Returns the check for a new name, if it differs, or what is wrong with it.
 pub fn rename(state: &State, from: &EntryPath, text: &str) -> Result<Option<Check>, String> {
     let to = typed(from.parent().as_ref(), text)?;
     let planned = state
@@ -185,7 +185,7 @@ pub fn rename(state: &State, from: &EntryPath, text: &str) -> Result<Option<Chec
         .iter()
         .position(|change| matches!(change, PendingChange::Rename(planned, _) if planned == from));
     if to != *from {
-        // What was planned for it before is not in the way.
+        // It replaces an earlier pending name.
         let mut pending = state.changes.pending.clone();
         pending.remove_rename(from);
         return Ok(Some(Check::Change(PendingChange::Rename(from.clone(), to), pending)));
@@ -193,7 +193,7 @@ pub fn rename(state: &State, from: &EntryPath, text: &str) -> Result<Option<Chec
     Ok(planned.map(|index| Check::Undo(index, state.changes.pending.clone())))
 }
 
-/// Plans no other name for an entry any more.
+/// Undoes the pending name of an entry.
 pub fn keep_name(state: &mut State, path: &EntryPath, rest: PendingChanges) {
     keep(state, rest, &format!("{} keeps its name", place(path)));
 }
@@ -207,7 +207,7 @@ fn ask_message(state: &mut State) {
     state.dialogs.push(Dialog::Prompt(Prompt::new(PromptKind::Message(None), title, note, state.changes.pending.summary())));
 }
 
-/// Asks for the message of a commit, behind which the program ends.
+/// Asks for the message of a commit, after which the program quits.
 pub fn write_and_leave(state: &mut State, way: QuitMode, effects: &mut Vec<Effect>) {
     act(state, Action::Write, effects);
     if let Some(Dialog::Prompt(Prompt { purpose: PromptKind::Message(leaving), .. })) = state.dialogs.last_mut() {
@@ -215,17 +215,17 @@ pub fn write_and_leave(state: &mut State, way: QuitMode, effects: &mut Vec<Effec
     }
 }
 
-/// Starts writing what is planned. When that is done the program ends, if it is to leave.
+/// Starts writing the pending changes, and quits afterwards if `leaving` is set.
 pub fn write(state: &mut State, message: String, leaving: Option<QuitMode>, effects: &mut Vec<Effect>) {
     let file = match state.archive.writable_file() {
         Ok(file) => file.clone(),
-        // It has come to light while the message was typed.
+        // Damage was detected while the message was typed.
         Err(why) => return state.notify(Tone::Warning, why),
     };
     let Some(commit) = state.archive.info.commit else { return };
     let title = format!("write {}: {}", state.archive.name, state.changes.pending.summary());
     let plans = std::mem::take(&mut state.changes.pending);
-    // What was to be dropped is to be written after all.
+    // The changes to be dropped are written instead.
     if let Some(leaving) = &mut state.quit {
         leaving.drops = false;
     }
@@ -238,21 +238,21 @@ pub fn write(state: &mut State, message: String, leaving: Option<QuitMode>, effe
     jobs::end(state, if way == QuitMode::Stop { QuitMode::Wait } else { way }, false, effects);
 }
 
-/// Takes that a job has written what it was given.
+/// Records that a job has written its changes.
 pub fn written(state: &mut State, job: JobId) {
     if let Some(writing) = state.changes.writing.as_mut().filter(|writing| writing.job == job) {
         writing.done = true;
     }
 }
 
-/// Takes the end of a job: what it has not written is planned again.
+/// Processes the end of a job: changes it has not written are pending again.
 pub fn ended(state: &mut State, job: JobId) {
     if let Some(writing) = state.changes.writing.take_if(|writing| writing.job == job && !writing.done) {
         state.changes.pending = writing.plans;
     }
 }
 
-/// Shows the commit that has been written, as soon as nothing is being typed or chosen over the one before, unless the program ends.
+/// Shows the new commit as soon as no prompt or menu is open, unless the program quits.
 pub fn show_written(state: &mut State, effects: &mut Vec<Effect>) {
     let Some(writing) = state.changes.writing.as_ref().filter(|writing| writing.done) else { return };
     let ended = state.jobs.list.iter().all(|job| job.id != writing.job || job.ending.is_some());
@@ -262,7 +262,7 @@ pub fn show_written(state: &mut State, effects: &mut Vec<Effect>) {
     }
 }
 
-/// Asks what becomes of planned changes when the program ends; says whether there are any.
+/// Asks what to do with pending changes before quitting. Returns whether there are any.
 pub fn ask_on_leaving(state: &mut State, way: QuitMode) -> bool {
     let asked = matches!(state.dialogs.last(), Some(Dialog::Menu(Menu { about: About::PendingChanges, .. })));
     let plans = state.unwritten_changes();
@@ -273,7 +273,7 @@ pub fn ask_on_leaving(state: &mut State, way: QuitMode) -> bool {
     true
 }
 
-/// Opens something else, or asks what becomes of planned changes first: numbers would mean other entries there.
+/// Opens something else, after asking about pending changes that would be lost.
 pub fn open(state: &mut State, target: OpenTarget, effects: &mut Vec<Effect>) {
     if state.changes.writing.is_some() {
         return state.notify(Tone::Warning, "Changes are being written: try again when the job has ended (J)");
@@ -283,9 +283,9 @@ pub fn open(state: &mut State, target: OpenTarget, effects: &mut Vec<Effect>) {
         state.changes.pending.list().iter().filter(is_dropped).map(PendingChange::describe).collect()
     };
     let plans: Vec<String> = match &target {
-        // They stay with the archive around it.
+        // The changes stay with the outer archive.
         OpenTarget::Nested(_) | OpenTarget::Parent => Vec::new(),
-        // What goes by name is still planned when the archive is read anew.
+        // Only changes with entry numbers are lost when the archive is reloaded.
         OpenTarget::Commit(None) => told(|change| matches!(change, PendingChange::Remove(..))),
         OpenTarget::Commit(Some(_)) | OpenTarget::Unlocked => told(|_| true),
         OpenTarget::File(_) => state.unwritten_changes(),
@@ -297,13 +297,13 @@ pub fn open(state: &mut State, target: OpenTarget, effects: &mut Vec<Effect>) {
     ask_before(state, plans, words, Choice::Open(target));
 }
 
-/// Asks what becomes of plans before something is done that drops them.
+/// Asks before pending changes are dropped.
 fn ask_before(state: &mut State, plans: Vec<String>, words: &str, choice: Choice) {
-    // There may be room for some of them only.
+    // The menu shortens long lists.
     let mut lines = plans;
     let mut items = vec![('b', "back".to_owned(), Choice::Nothing), ('d', words.to_owned(), choice.clone())];
     if choice == Choice::Open(OpenTarget::Commit(None)) {
-        // To write them is no way out: it may be the reason to read the archive anew that they can't be written.
+        // Writing is not offered: reloading may be needed because they cannot be written.
         lines.insert(0, "the entries to remove may be others by now".to_owned());
     } else if !state.changes.pending.is_empty() {
         items.insert(

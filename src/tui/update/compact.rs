@@ -1,4 +1,4 @@
-//! Compaction: what it would save is looked at, named and asked about before anything is written.
+//! Compaction: estimates the savings and asks before anything is written.
 
 use crate::effect::{Effect, Request};
 use crate::state::dialog::{About, Choice, Menu};
@@ -8,7 +8,7 @@ use crate::update::changes;
 use nra_convert::compact::Compaction;
 use nra_text::{self, SizeStyle};
 
-/// Has it looked at what compacting would save, unless the archive can't be changed.
+/// Requests an estimate of the savings.
 pub fn ask(state: &mut State, effects: &mut Vec<Effect>) {
     let file = match state.archive.writable_file() {
         Ok(file) => file.clone(),
@@ -18,7 +18,7 @@ pub fn ask(state: &mut State, effects: &mut Vec<Effect>) {
         return state.notify(Tone::Warning, why);
     }
     state.status.message = None;
-    // It may take a while: whatever is typed meanwhile is for this dialog, and no letter means yet that it is to be done.
+    // The menu is open while the estimate is computed, and does not offer to compact yet.
     state.dialogs.push(Dialog::Menu(Menu {
         title: format!("Compact {}", state.archive.own_name()),
         lines: vec!["estimating the savings …".to_owned()],
@@ -29,7 +29,7 @@ pub fn ask(state: &mut State, effects: &mut Vec<Effect>) {
     effects.push(state.request(Request::CompactEstimate(file)));
 }
 
-/// Asks whether it is to be done, in the dialog that waits for it.
+/// Shows the estimate and asks whether to compact.
 pub fn weighed(state: &mut State, saved: Result<Compaction, String>) {
     let waiting = |dialog: &Dialog| matches!(dialog, Dialog::Menu(Menu { about: About::Weighing, .. }));
     let Some(at) = state.dialogs.iter().position(waiting) else { return };
@@ -56,11 +56,11 @@ pub fn weighed(state: &mut State, saved: Result<Compaction, String>) {
     }
 }
 
-/// Starts it.
+/// Starts compacting.
 pub fn start(state: &mut State, effects: &mut Vec<Effect>) {
     let file = match state.archive.writable_file() {
         Ok(file) => file.clone(),
-        // It has come to light while the question was open.
+        // Damage was detected while the menu was open.
         Err(why) => return state.notify(Tone::Warning, why),
     };
     let Some(commit) = state.archive.info.commit else { return };

@@ -1,4 +1,4 @@
-//! Keys and actions while something lies over the browser.
+//! Keys, actions and clicks while a dialog is open.
 
 use crossterm::event::KeyCode;
 use ratatui::layout::Position;
@@ -21,7 +21,7 @@ use crate::update::{
     actions, arrange, bookmarks, browse, changes, compact, find, input, jobs, jump, passwords, preview, revert, salvage,
 };
 
-/// Takes a key that a dialog understands by itself; says whether it did.
+/// Handles a key that a dialog defines itself. Returns whether it did.
 pub fn press(state: &mut State, key: Key, effects: &mut Vec<Effect>) -> bool {
     match state.dialogs.last_mut() {
         Some(Dialog::Prompt(_)) => press_prompt(state, key, effects),
@@ -60,7 +60,7 @@ pub fn press(state: &mut State, key: Key, effects: &mut Vec<Effect>) -> bool {
             }
             true
         }
-        // What a key does is searched by name.
+        // `/` searches commands by name.
         Some(Dialog::Help { .. }) if key.typed() == Some('/') => {
             state.dialogs.pop();
             find::commands(state);
@@ -81,7 +81,7 @@ pub fn press(state: &mut State, key: Key, effects: &mut Vec<Effect>) -> bool {
     }
 }
 
-/// Says whether rows that the dialog on top is to have are still to come.
+/// Returns whether the dialog on top waits for its rows.
 pub fn lacks_rows(state: &State) -> bool {
     match state.dialogs.last() {
         Some(Dialog::Commits { list, .. }) => list.is_empty(),
@@ -91,18 +91,18 @@ pub fn lacks_rows(state: &State) -> bool {
     }
 }
 
-/// Says whether a key is about rows of the dialog on top that are still to come.
+/// Returns whether a key depends on rows of the dialog on top that have not been loaded.
 pub fn is_early(state: &State, key: Key) -> bool {
     let is_about_them = match state.dialogs.last() {
-        // What is there was found for less than has been typed.
+        // The results are for an earlier text.
         Some(Dialog::Finder(_)) => key.code == KeyCode::Enter || find::step(key).is_some(),
-        // It can be closed at any time.
+        // It can be closed before its rows are loaded.
         _ => state.settings.keymap.action(state.place(), key).is_none_or(input::needs_rows),
     };
     is_about_them && lacks_rows(state)
 }
 
-/// Closes a dialog whose rows do not come, with the keys that were for them.
+/// Closes a dialog that has no rows, and drops the keys typed for it.
 pub fn without_rows(state: &mut State, is: impl Fn(&Dialog) -> bool) {
     if state.dialogs.iter().any(&is) {
         state.input.queue.clear();
@@ -136,10 +136,10 @@ fn press_prompt(state: &mut State, key: Key, effects: &mut Vec<Effect>) -> bool 
     true
 }
 
-/// Takes the paths that begin like what was typed: goes on as far as they agree, and shows them when they do not.
+/// Completes a typed path as far as all completions agree, and shows them.
 pub fn complete(state: &mut State, paths: &[String], effects: &mut Vec<Effect>) {
     let Some(Dialog::Prompt(prompt)) = state.dialogs.last_mut() else { return };
-    // What was wrong is told of what stood there before.
+    // The error was about the previous text.
     (prompt.error, prompt.choices) = (None, String::new());
     let Some((first, others)) = paths.split_first() else {
         prompt.error = Some("no such path on disk".to_owned());
@@ -159,9 +159,9 @@ pub fn complete(state: &mut State, paths: &[String], effects: &mut Vec<Effect>) 
     }
 }
 
-/// Takes what became of what was typed: done, or the dialog says why not.
+/// Processes the check of a typed line: runs it, or shows the error in the prompt.
 pub fn checked(state: &mut State, answer: Result<Checked, String>, effects: &mut Vec<Effect>) {
-    // Nobody waits for it any more.
+    // It was cancelled.
     let Some(checking) = state.input.checking.take() else { return };
     let PendingCheck::Typed(purpose, text) = checking else { return changes::checked(state, &checking, answer) };
     let Some(Dialog::Prompt(prompt)) = state.dialogs.last_mut() else { return };
@@ -180,9 +180,9 @@ pub fn checked(state: &mut State, answer: Result<Checked, String>, effects: &mut
     }
 }
 
-/// Closes the dialog on top. Without an archive there is nothing to come back to.
+/// Closes the dialog on top. Quits if no archive is open.
 fn close(state: &mut State, effects: &mut Vec<Effect>) {
-    // What was being looked at is not done, nor what was typed behind it.
+    // A check in progress and the keys after it are dropped.
     state.input.checking = None;
     state.input.queue.clear();
     if let Some(Dialog::Prompt(prompt)) = state.dialogs.pop() {
@@ -197,9 +197,9 @@ fn close(state: &mut State, effects: &mut Vec<Effect>) {
     }
 }
 
-/// A filter works while it is typed, and so does the look at the room for what is extracted.
+/// Updates the filter, or the free space, while it is typed.
 fn typed(state: &mut State, effects: &mut Vec<Effect>) {
-    // What was typed before could go on in another way.
+    // Responses for the previous text are outdated.
     state.requests.cancel(RequestKind::FreeSpace);
     state.requests.cancel(RequestKind::Completions);
     if let Some(Dialog::Prompt(prompt)) = state.dialogs.last()
@@ -219,7 +219,7 @@ fn typed(state: &mut State, effects: &mut Vec<Effect>) {
 fn accept(state: &mut State, effects: &mut Vec<Effect>) {
     let Some(Dialog::Prompt(prompt)) = state.dialogs.last_mut() else { return };
     let purpose = prompt.purpose.clone();
-    // Names and what is sought may begin and end with spaces.
+    // Names and search texts may start and end with spaces.
     let is_exact = matches!(purpose, PromptKind::Rename(_) | PromptKind::MakeDirectory(_) | PromptKind::Seek);
     let text = if is_exact { prompt.input.value() } else { prompt.input.value().trim() }.to_owned();
     let policy = prompt.policy.unwrap_or(jobs::SAFE);
@@ -243,7 +243,7 @@ fn accept(state: &mut State, effects: &mut Vec<Effect>) {
     };
     match checked {
         Ok(None) => {}
-        // The dialog stays until that has been looked at.
+        // The prompt stays open until the check is done.
         Ok(Some(check)) => {
             state.input.checking = Some(PendingCheck::Typed(purpose, text));
             return effects.push(state.request(Request::Check(check)));
@@ -259,7 +259,7 @@ fn accept(state: &mut State, effects: &mut Vec<Effect>) {
     match purpose {
         PromptKind::Message(leaving) => changes::write(state, text, leaving, effects),
         PromptKind::Password(target) => {
-            // As it was typed: a password may begin or end with a space.
+            // Not trimmed: a password may start or end with a space.
             if let Some(Dialog::Prompt(Prompt { hidden: Some(hidden), .. })) = typed {
                 effects.push(state.request(Request::Open(*target, Some(Password(hidden.take())))));
             }
@@ -307,7 +307,7 @@ fn press_finder(state: &mut State, key: Key, effects: &mut Vec<Effect>) -> bool 
     true
 }
 
-/// Takes pasted text.
+/// Inserts pasted text.
 pub fn paste(state: &mut State, text: &str, effects: &mut Vec<Effect>) {
     let whole = match state.dialogs.last_mut() {
         Some(Dialog::Prompt(prompt)) => {
@@ -328,8 +328,8 @@ pub fn paste(state: &mut State, text: &str, effects: &mut Vec<Effect>) {
     }
 }
 
-/// Takes a click: on a key that is told it is pressed, on a row the cursor goes there, and what is under the cursor, or in a menu, is taken; beside the
-/// dialog it is closed. Says whether the click is for what lies below.
+/// Handles a click: on a hint it presses the key, on a row it moves the cursor or accepts the row, outside
+/// the dialog it closes it. Returns whether the click is for what is below.
 pub fn click(state: &mut State, at: Position, effects: &mut Vec<Effect>) -> bool {
     let Some(dialog) = state.dialogs.last() else { return true };
     let Some(frame) = frames::frame(dialog, state) else {
@@ -414,7 +414,7 @@ pub fn handle(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> b
             let cursor = state.jobs.place(*job);
             let is_page = matches!(action, Action::PageUp | Action::HalfUp | Action::PageDown | Action::HalfDown);
             let to = if is_page { cursor } else { scrolled(cursor, jobs.saturating_sub(1), action) };
-            // Pages, and what leads to no other job, are for what this one said.
+            // Page keys, and those that move to no other job, scroll the log.
             *top = if to == cursor { log } else { LogPlace::default() };
             *job = state.jobs.at(to);
         }
@@ -423,12 +423,12 @@ pub fn handle(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> b
     true
 }
 
-/// Moves a cursor, or the first line shown, in a dialog of so many rows.
+/// Moves a cursor or the first line shown.
 fn scrolled(from: usize, last: usize, rows: usize, action: Action) -> usize {
     from.saturating_add_signed(step(rows, action)).min(last)
 }
 
-/// Returns how many rows an action goes down, or up, in a dialog of so many: to its ends as far as there is.
+/// Returns by how many rows an action moves in a dialog of this height.
 fn step(rows: usize, action: Action) -> isize {
     let rows = isize::try_from(rows).unwrap_or(isize::MAX);
     match action {

@@ -1,4 +1,4 @@
-//! Search by typing: paths, commands.
+//! Search while typing: paths, commands, archives.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
@@ -41,7 +41,7 @@ pub fn other_archives(state: &mut State, effects: &mut Vec<Effect>) {
     archives(state);
 }
 
-/// Takes the archives that there are by now.
+/// Shows the archives to choose from.
 pub fn renew(state: &mut State, archives: Vec<PathBuf>, effects: &mut Vec<Effect>) {
     state.opening.listing = false;
     if archives == state.opening.archives && !archives.is_empty() {
@@ -56,12 +56,12 @@ pub fn renew(state: &mut State, archives: Vec<PathBuf>, effects: &mut Vec<Effect
     }
 }
 
-/// Searches for what has been typed.
+/// Searches for the typed text.
 pub fn typed(state: &mut State, effects: &mut Vec<Effect>) {
     let place = if state.layout.focus == Focus::List { Place::List } else { Place::Preview };
     let Some(Dialog::Finder(finder)) = state.dialogs.last_mut() else { return };
     finder.cursor = 0;
-    // What was found before is for another text.
+    // Previous results are for another text.
     (finder.matches, finder.searched) = (0, 0);
     (finder.complete, finder.answered) = (false, false);
     let pattern = finder.input.value().to_owned();
@@ -89,11 +89,11 @@ pub fn typed(state: &mut State, effects: &mut Vec<Effect>) {
     }
 }
 
-/// Searches a few texts at once.
+/// Ranks a few texts.
 fn ranked(pattern: &str, texts: &[String], goal: impl Fn(usize) -> Goal) -> FindResponse {
     let hit = |(index, matched): (usize, Vec<u32>)| Hit { goal: goal(index), text: texts[index].clone(), matched };
     let mut ranked = rank(pattern, texts);
-    // Letters that lie far apart count only where nothing has the words themselves.
+    // Texts that contain the words hide those that only have the letters.
     let words: Vec<String> = pattern.split_whitespace().map(str::to_lowercase).collect();
     let has_words = |(index, _): &(usize, Vec<u32>)| words.iter().all(|word| texts[*index].to_lowercase().contains(word));
     if ranked.iter().any(has_words) {
@@ -103,14 +103,14 @@ fn ranked(pattern: &str, texts: &[String], goal: impl Fn(usize) -> Goal) -> Find
     FindResponse { matches: hits.len() as u64, hits, searched: texts.len() as u64, complete: true, error: None }
 }
 
-/// Takes hits.
+/// Shows search results.
 pub fn take(state: &mut State, answer: FindResponse) {
     if let Some(Dialog::Finder(finder)) = state.dialogs.last_mut() {
         finder.take(answer);
     }
 }
 
-/// Returns by how many hits a key moves the cursor.
+/// Returns by how many results a key moves the cursor.
 pub fn step(key: Key) -> Option<isize> {
     let control = key.typed().is_none();
     match key.code {
@@ -124,12 +124,12 @@ pub fn step(key: Key) -> Option<isize> {
     }
 }
 
-/// Goes where the hit under the cursor leads.
+/// Opens the result under the cursor.
 pub fn accept(state: &mut State, effects: &mut Vec<Effect>) {
     let Some(Dialog::Finder(finder)) = state.dialogs.last() else { return };
     let (cursor, hits, matches) = (finder.cursor, finder.hits.clone(), finder.matches);
     let Some(hit) = hits.get(cursor).cloned() else { return };
-    // Without an archive the question stays until there is one.
+    // Without an archive the dialog stays open until one is.
     if !(state.opening.no_archive && matches!(hit.goal, Goal::Archive(_))) {
         state.dialogs.pop();
     }

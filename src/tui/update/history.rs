@@ -1,4 +1,4 @@
-//! Commits of the archive, and what follows when another archive is open.
+//! Commits of the archive, and the change to another archive or commit.
 
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::state::{Dialog, Facts, Listing, OuterPosition, PendingChanges, Rename
 use crate::update::{browse, changes, dialogs, marks, passwords, stored_position};
 use nra_format::archive::CommitInfo;
 
-/// Takes the commits.
+/// Shows the commits.
 pub fn take(state: &mut State, commits: Result<Vec<CommitInfo>, String>) {
     let is_list = |dialog: &Dialog| matches!(dialog, Dialog::Commits { .. });
     if !commits.as_ref().is_ok_and(|list| !list.is_empty()) {
@@ -24,7 +24,7 @@ pub fn take(state: &mut State, commits: Result<Vec<CommitInfo>, String>) {
         Ok(list) if list.is_empty() => state.notify(Tone::Warning, "This archive has no history"),
         Ok(list) => {
             let cursor = list.iter().position(|commit| Some(commit.number) == state.archive.info.commit).unwrap_or(0);
-            // Unless it has been closed meanwhile.
+            // The dialog may have been closed.
             if let Some(commits @ Dialog::Commits { .. }) = state.dialogs.iter_mut().find(|dialog| is_list(dialog)) {
                 *commits = Dialog::Commits { list, cursor };
             }
@@ -33,7 +33,7 @@ pub fn take(state: &mut State, commits: Result<Vec<CommitInfo>, String>) {
     }
 }
 
-/// Asks for the commits.
+/// Requests the commits.
 pub fn ask(state: &mut State, effects: &mut Vec<Effect>) {
     if has_history(state) {
         state.dialogs.push(Dialog::Commits { list: Vec::new(), cursor: 0 });
@@ -41,7 +41,7 @@ pub fn ask(state: &mut State, effects: &mut Vec<Effect>) {
     }
 }
 
-/// Says whether commits can be gone to, and tells why not.
+/// Returns whether commits can be shown, with a message if not.
 fn has_history(state: &mut State) -> bool {
     if state.archive.depth > 0 {
         state.notify(Tone::Warning, "A nested archive is shown as of its newest commit");
@@ -49,7 +49,7 @@ fn has_history(state: &mut State) -> bool {
     state.archive.depth == 0
 }
 
-/// Reads the archive anew. One within another one is what that holds.
+/// Reloads the archive.
 pub fn reload(state: &mut State, effects: &mut Vec<Effect>) {
     if state.archive.depth > 0 {
         return state.notify(Tone::Warning, "A nested archive does not change: h goes back to the outer archive");
@@ -57,7 +57,7 @@ pub fn reload(state: &mut State, effects: &mut Vec<Effect>) {
     changes::open(state, OpenTarget::Commit(None), effects);
 }
 
-/// Goes to the commit before or behind.
+/// Goes to the previous or next commit.
 pub fn step(state: &mut State, later: bool, effects: &mut Vec<Effect>) {
     if !has_history(state) {
         return;
@@ -66,7 +66,7 @@ pub fn step(state: &mut State, later: bool, effects: &mut Vec<Effect>) {
         state.notify(Tone::Warning, "This archive has no history");
         return;
     };
-    // With plans there would be a question that leads nowhere.
+    // Otherwise pending changes would be asked about for nothing.
     if later && !state.archive.is_past {
         return state.notify(Tone::Warning, "This is the newest commit: ctrl-r looks for a newer one");
     }
@@ -79,7 +79,7 @@ pub fn step(state: &mut State, later: bool, effects: &mut Vec<Effect>) {
 /// Asks for the password of an archive.
 pub fn locked(state: &mut State, target: OpenTarget, wrong: bool) {
     if target == OpenTarget::Unlocked {
-        // In its turn: something may be typed by now.
+        // Asked later: something may be typed now.
         state.passwords.question = Some(wrong);
         return;
     }
@@ -94,7 +94,7 @@ pub fn locked(state: &mut State, target: OpenTarget, wrong: bool) {
     state.dialogs.push(Dialog::Prompt(Prompt { error, ..prompt }));
 }
 
-/// Says what is unusual about the archive.
+/// Shows remarks about the archive.
 pub fn remark(state: &mut State) {
     let ending = if state.archive.damaged { Ending::Failed } else { Ending::Degraded };
     for remark in state.archive.remarks.clone().iter().rev() {
@@ -106,7 +106,7 @@ pub fn remark(state: &mut State) {
     }
 }
 
-/// Keeps where to come back to when an archive within this one is entered; returns it when this one is left.
+/// Stores the position when a nested archive is entered, and returns it when that is left.
 fn turn(state: &mut State, target: Option<&OpenTarget>) -> Option<OuterPosition> {
     match target {
         Some(OpenTarget::Nested(_)) => {
@@ -124,7 +124,7 @@ fn turn(state: &mut State, target: Option<&OpenTarget>) -> Option<OuterPosition>
     }
 }
 
-/// Lays over what is known of the archive that is shown what was found by reading all of it. It holds until it is read anew: it may have been repaired.
+/// Applies damage that a job has found. It is dropped when the archive is opened again, because it may have been repaired.
 fn found_before(state: &mut State, target: Option<&OpenTarget>) {
     let Some(archive) = state.archive.info.archive_id else { return };
     if matches!(target, Some(OpenTarget::Commit(None) | OpenTarget::File(_)) | None) {
@@ -134,7 +134,7 @@ fn found_before(state: &mut State, target: Option<&OpenTarget>) {
     }
 }
 
-/// Shows what a target has led to. Whether that is the archive shown so far, at the same place, is told by the target: other archives may have its name.
+/// Shows an opened archive or commit. The target tells whether it is the same archive: another one may have its name.
 pub fn opened(state: &mut State, target: Option<OpenTarget>, facts: Facts, effects: &mut Vec<Effect>) {
     let same = matches!(target, Some(OpenTarget::Commit(_) | OpenTarget::Unlocked));
     let commit = facts.info.commit.filter(|_| same);
@@ -148,23 +148,23 @@ pub fn opened(state: &mut State, target: Option<OpenTarget>, facts: Facts, effec
     (state.opening.target, state.input.copying) = (None, false);
     state.requests.cancel_all();
     state.archive = facts;
-    // What was found by reading all of it holds for its other commits, too; read anew it may have been repaired.
+    // Damage found by reading everything is valid for other commits, too. Reloading drops it: the archive may have been repaired.
     if was_damaged && !state.archive.damaged && matches!(target, Some(OpenTarget::Commit(Some(_)) | OpenTarget::Unlocked)) {
         state.archive.remarks = known;
         state.archive.turn_out_damaged([]);
     }
     found_before(state, target.as_ref());
     remark(state);
-    // What tells of jobs and keys holds in any archive.
+    // Jobs and help are the same in any archive.
     state.dialogs.retain(Dialog::stays_aside);
     state.input.checking = None;
-    // Numbers mean other entries now, until one comes back; with a password they mean the same. A job that goes on has taken its marks.
+    // Marks are numbers of the previous archive, except after a password. Jobs that continue have their own.
     let is_same = target == Some(OpenTarget::Unlocked);
     let taken = state.passwords.tasks.iter().any(|(_, _, marks)| !marks.is_empty());
     let marks = if is_same && !taken { Arc::clone(state.marks.ranges()) } else { Arc::default() };
     let marked = if is_same || matches!(target, Some(OpenTarget::Nested(_))) { 0 } else { state.marks.count() };
     state.clear_marks();
-    // What is planned for another commit was dropped with a question.
+    // Changes for another commit were dropped after asking.
     let stays = matches!(target, Some(OpenTarget::Commit(None) | OpenTarget::Unlocked));
     state.changes.pending = if stays { state.changes.pending.by_name() } else { PendingChanges::default() };
     if let Some(written) = state.changes.writing.take().filter(|writing| writing.done && target == Some(OpenTarget::Commit(None)))
@@ -185,7 +185,7 @@ pub fn opened(state: &mut State, target: Option<OpenTarget>, facts: Facts, effec
         let at = state.listing.entry().map(|entry| entry.path.clone());
         browse::go(state, state.listing.scope.directory.clone(), at, effects);
     } else {
-        // Nothing of the other archive is here; `go` keeps nothing of it.
+        // `go` must not store positions of the previous archive.
         state.listing = Listing::default();
         state.places.cursors.clear();
         state.places.bookmarks.clear();

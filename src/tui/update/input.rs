@@ -11,17 +11,17 @@ use crate::requests::RequestKind;
 use crate::state::{State, Tone, Typed};
 use crate::update::{actions, dialogs, find, jobs, jump};
 
-/// Keys that wait for rows; more than anybody types meanwhile.
+/// Most keys that are queued; more than anybody types meanwhile.
 const MAX_HELD: usize = 4_096;
 
 /// Processes queued keys, as far as the rows and responses they wait for have arrived.
 pub fn resume(state: &mut State, effects: &mut Vec<Effect>) {
     jump::ask_again(state, effects);
-    // It may lead to another list, whose rows are still to come.
+    // A key may start another list, whose rows are not loaded.
     while !is_busy(state)
         && let Some(typed) = state.input.queue.pop_front()
     {
-        // What was typed behind what hands over was not meant for nra.
+        // Keys after one that starts another program were for that.
         if effects.iter().any(Effect::hands_over) {
             state.input.queue.clear();
             break;
@@ -30,11 +30,11 @@ pub fn resume(state: &mut State, effects: &mut Vec<Effect>) {
     }
 }
 
-/// Takes what is typed where nothing can be shown: one can leave, and nothing else is done that nobody sees.
+/// Handles keys on a screen too small to show anything: only quitting, suspending and redrawing.
 pub fn press_on_tiny_screen(state: &mut State, event: &Event, effects: &mut Vec<Effect>) {
     let Event::Key(key) = event else { return };
     match state.settings.keymap.action(Place::List, *key) {
-        // A question that comes before it is answered by doing it again.
+        // A dialog it opens is invisible: pressing the key again confirms it.
         Some(Action::QuitNow) => jobs::leave(state, effects),
         Some(Action::Suspend) => effects.push(Effect::Suspend),
         Some(Action::Redraw) => effects.push(Effect::Redraw),
@@ -42,7 +42,7 @@ pub fn press_on_tiny_screen(state: &mut State, event: &Event, effects: &mut Vec<
     }
 }
 
-/// Gives up what is awaited; says whether that was something to be told of.
+/// Cancels what keys wait for. Returns whether a message was shown.
 fn give_up(state: &mut State) -> bool {
     state.input.queue.clear();
     state.input.checking = None;
@@ -67,7 +67,7 @@ fn give_up(state: &mut State) -> bool {
     true
 }
 
-/// Takes what is typed, now or when what it is about has come.
+/// Handles a key or pasted text, or queues it.
 pub fn take(state: &mut State, typed: Typed, effects: &mut Vec<Effect>) {
     let held = match &typed {
         Typed::Key(key) if key.code == KeyCode::Esc && is_busy(state) => {
@@ -86,14 +86,14 @@ pub fn take(state: &mut State, typed: Typed, effects: &mut Vec<Effect>) {
     }
 }
 
-/// Says whether a key has to wait until the rows that it is about have come, and those before it are done.
+/// Returns whether a key is queued.
 fn hold(state: &State, key: Key) -> bool {
     if !is_busy(state) {
         return false;
     }
     let action = state.settings.keymap.action(state.place(), key);
     match action {
-        // Whoever waits in vain can leave. A letter is for the line that is typed.
+        // Quitting never waits. A letter belongs to the line being typed.
         Some(Action::QuitNow | Action::Suspend | Action::Redraw) if !state.is_typing() || key.typed().is_none() => false,
         _ if !state.input.queue.is_empty()
             || awaits_response(state)
@@ -102,7 +102,7 @@ fn hold(state: &State, key: Key) -> bool {
         {
             true
         }
-        // Steps add up.
+        // Steps add up without rows.
         Some(Action::Down | Action::Up | Action::HalfDown | Action::HalfUp | Action::PageDown | Action::PageUp)
             if state.listing.loaded =>
         {
@@ -112,7 +112,7 @@ fn hold(state: &State, key: Key) -> bool {
     }
 }
 
-/// Says whether something is awaited that what is typed may be about, whatever it is.
+/// Returns whether any key has to wait for a response.
 pub fn awaits_response(state: &State) -> bool {
     let asked = state.opening.target.is_some()
         || state.input.copying
@@ -121,13 +121,13 @@ pub fn awaits_response(state: &State) -> bool {
     asked || jump::is_awaited(state)
 }
 
-/// Says whether an answer is awaited without which keys make no sense.
+/// Returns whether keys about rows have to wait.
 fn is_busy(state: &State) -> bool {
     let rows = state.listing.is_behind() || state.listing.is_leaping() || !state.listing.loaded && !state.opening.no_archive;
     awaits_response(state) || dialogs::lacks_rows(state) || rows
 }
 
-/// Says whether an action needs rows.
+/// Returns whether an action needs rows.
 pub fn needs_rows(action: Action) -> bool {
     use Action::{Archives, Back, Find, Help, History, Jobs, Palette, Preview, Query, Quit};
     !matches!(action, Archives | Back | Find | Help | History | Jobs | Palette | Preview | Query | Quit)
@@ -138,10 +138,10 @@ fn press(state: &mut State, typed: Typed, effects: &mut Vec<Effect>) {
         Typed::Key(key) => key,
         Typed::Text(text) => return dialogs::paste(state, &text, effects),
     };
-    // What was said has been read by now.
+    // The user has read the message by now.
     state.status.message = None;
     let action = state.settings.keymap.action(state.place(), key);
-    // Whatever is being typed: the shell is there.
+    // Suspending works while a line is typed.
     if action == Some(Action::Suspend) && key.typed().is_none() {
         return effects.push(Effect::Suspend);
     }

@@ -1,4 +1,4 @@
-//! Jobs: asked for, followed, stopped; and leaving while some run.
+//! Jobs: started, shown, paused, stopped; and quitting while some run.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use nra_convert::Overwrite;
 use nra_convert::target;
 use nra_text::{self, SizeStyle};
 
-/// What may be done about existing files, the safe one first.
+/// Policies for existing files, the safe one first.
 pub const POLICIES: [(&str, Overwrite); 5] = [
     ("rename the new file", Overwrite::Rename),
     ("keep it, skip the entry", Overwrite::Skip),
@@ -25,16 +25,16 @@ pub const POLICIES: [(&str, Overwrite); 5] = [
     ("replace it", Overwrite::Replace),
 ];
 
-/// What is asked on extraction.
+/// Note of the prompt for the target directory.
 const TO: &str = "target directory";
 
-/// What is wrong with a directory that an extraction has no room in.
+/// The error if a directory has too little free space.
 const NO_ROOM: &str = "not enough free space";
 
 /// Index of the safe policy.
 pub const SAFE: usize = 0;
 
-/// Returns what work is about: what is marked, or the entry under the cursor with all below it; `None`, and that is said, when there is nothing.
+/// Returns the marked entries, or the entry under the cursor with everything below it. Shows a message if there is none.
 pub fn selected(state: &mut State) -> Option<SelectedEntries> {
     let marked = !state.marks.is_empty();
     let (ranges, told, content_bytes) = if marked {
@@ -47,29 +47,29 @@ pub fn selected(state: &mut State) -> Option<SelectedEntries> {
         state.notify(Tone::Warning, NO_ENTRY);
         return None;
     };
-    // Paths begin where the user is, unless marks lie elsewhere.
+    // Extracted paths are relative to the directory shown, unless other entries are marked.
     let below = &state.listing.below;
     let here = ranges.iter().all(|range| below.start <= range.start && range.end <= below.end);
     let above = state.listing.scope.directory.as_ref().filter(|_| here).map_or(0, |directory| directory.components().count());
     Some(SelectedEntries { ranges, told, marked, content_bytes, above })
 }
 
-/// Asks where to extract to.
+/// Asks for the target directory.
 pub fn ask_target(state: &mut State, effects: &mut Vec<Effect>) {
     let Some(chosen) = selected(state) else { return };
     let target = if state.jobs.last_target.is_empty() { "./".to_owned() } else { state.jobs.last_target.clone() };
     effects.push(state.request(Request::FreeSpace(target.clone())));
     let title = format!("Extract {}", chosen.told);
     let prompt = Prompt::new(PromptKind::Extract(chosen), title, TO, target);
-    // Enter takes the safe way, whatever was chosen the last time.
+    // Each prompt starts with the safe policy.
     state.dialogs.push(Dialog::Prompt(Prompt { policy: Some(SAFE), ..prompt }));
 }
 
-/// Takes how much room there is for what is to be extracted.
+/// Shows the free space for an extraction.
 pub fn room(state: &mut State, free: u64) {
     let Some(Dialog::Prompt(prompt)) = state.dialogs.last_mut() else { return };
     let PromptKind::Extract(chosen) = &prompt.purpose else { return };
-    // What marks add up to may have come since.
+    // The size of the marks may be known by now.
     let added = state.marks.content_bytes.filter(|_| Arc::ptr_eq(&chosen.ranges, state.marks.ranges()));
     let needed = chosen.content_bytes.or(added);
     let shown = |bytes| SizeStyle::Binary.show(bytes);
@@ -83,7 +83,7 @@ pub fn room(state: &mut State, free: u64) {
     }
 }
 
-/// Extracts what is chosen to the current directory, without a question.
+/// Extracts to the current directory without asking.
 pub fn extract_here(state: &mut State, effects: &mut Vec<Effect>) {
     if let Some(chosen) = selected(state) {
         extract(state, chosen, ".", SAFE, effects);
@@ -106,7 +106,7 @@ pub fn extract(state: &mut State, chosen: SelectedEntries, target: &str, policy:
     }
 }
 
-/// Starts a verification of what is marked, or of all.
+/// Starts to verify the marked entries, or everything.
 pub fn verify(state: &mut State, effects: &mut Vec<Effect>) {
     if !state.marks.is_empty() {
         return verify_entry(state, effects);
@@ -114,13 +114,13 @@ pub fn verify(state: &mut State, effects: &mut Vec<Effect>) {
     state.start_job(format!("verify {}", state.archive.name), Task::Verify { ranges: None }, effects);
 }
 
-/// Starts a verification of what is marked, or of the entry.
+/// Starts to verify the marked entries, or the entry under the cursor.
 pub fn verify_entry(state: &mut State, effects: &mut Vec<Effect>) {
     let Some(chosen) = selected(state) else { return };
     state.start_job(format!("verify {}", chosen.told), Task::Verify { ranges: Some(chosen.ranges.to_vec()) }, effects);
 }
 
-/// Asks for the archive that everything is written to.
+/// Asks for the file to convert the archive to.
 pub fn ask_output(state: &mut State) {
     let note = if state.archive.info.encrypted {
         "not encrypted; the extension selects the format"
@@ -138,7 +138,7 @@ pub fn ask_output(state: &mut State) {
     state.dialogs.push(Dialog::Prompt(Prompt::new(PromptKind::Convert, title, note, output)));
 }
 
-/// Returns what has to be looked at before an archive is written; says what is wrong with its name.
+/// Returns the check for a new archive, or what is wrong with its name.
 pub fn check_output(output: &str) -> Result<Check, String> {
     let path = PathBuf::from(output);
     if target::target_of(&path).is_none() {
@@ -158,7 +158,7 @@ pub fn show(state: &mut State) {
     state.dialogs.push(Dialog::Jobs { job: state.jobs.at(0), top: Default::default() });
 }
 
-/// Occurrences the job that the status line shows.
+/// Stops the job in the status line.
 pub fn stop_shown(state: &mut State, effects: &mut Vec<Effect>) {
     match state.jobs.list.iter_mut().rev().find(|job| job.ending.is_none()) {
         Some(job) => {
@@ -169,10 +169,10 @@ pub fn stop_shown(state: &mut State, effects: &mut Vec<Effect>) {
     }
 }
 
-/// Takes what a job tells.
+/// Processes an event of a job.
 pub fn take(state: &mut State, id: JobId, news: JobEvent, effects: &mut Vec<Effect>) {
     if let JobEvent::NeedsPassword(task, wrong) = news {
-        // A password is asked for only where it is of use: what a job of another archive was to do means other entries here.
+        // Jobs of another archive are not restarted: their entry numbers mean other entries here.
         let epoch = state.requests.epoch;
         let job = state.jobs.list.iter().find(|job| job.id == id && job.epoch == epoch);
         if let Some(job) = job {
@@ -196,7 +196,7 @@ pub fn take(state: &mut State, id: JobId, news: JobEvent, effects: &mut Vec<Effe
             Ending::Degraded | Ending::Cancelled => Tone::Warning,
             Ending::Failed => Tone::Error,
         };
-        // What comes to nothing is tried again, with the same marks unless there are others by now.
+        // A failed job restores its marks, unless there are others by now.
         let comes_to_nothing = matches!(ending, Ending::Failed | Ending::Cancelled) && job.epoch == state.requests.epoch;
         let marks = std::mem::take(&mut job.marks);
         if comes_to_nothing && state.marks.is_empty() && !marks.is_empty() {
@@ -207,7 +207,7 @@ pub fn take(state: &mut State, id: JobId, news: JobEvent, effects: &mut Vec<Effe
     }
 }
 
-/// Takes what a job found damaged in the archive it was begun for. That may be shown in another commit by now, or again later.
+/// Records the damage a job has found. Another commit may be shown by now.
 fn damaged(state: &mut State, id: JobId, remarks: Vec<String>) {
     let Some(job) = state.jobs.list.iter().find(|job| job.id == id) else { return };
     let archive = job.archive;
@@ -219,9 +219,9 @@ fn damaged(state: &mut State, id: JobId, remarks: Vec<String>) {
     }
 }
 
-/// Ends the program, or asks what becomes of the jobs.
+/// Quits, or asks what to do with running jobs.
 pub fn leave(state: &mut State, effects: &mut Vec<Effect>) {
-    // Whoever asks again wants to be asked again.
+    // Quitting again cancels an earlier choice.
     state.quit = None;
     let running: Vec<String> = state.jobs.running().map(|job| job.title.clone()).collect();
     let asked = matches!(state.dialogs.last(), Some(Dialog::Menu(Menu { about: About::Leaving | About::PendingChanges, .. })));
@@ -242,14 +242,14 @@ pub fn leave(state: &mut State, effects: &mut Vec<Effect>) {
     }));
 }
 
-/// Ends the program in this way, or asks what becomes of planned changes first.
+/// Quits in this mode, after asking about pending changes.
 pub fn leave_by(state: &mut State, way: QuitMode, effects: &mut Vec<Effect>) {
     if !changes::ask_on_leaving(state, way) {
         end(state, way, false, effects);
     }
 }
 
-/// Ends the program in this way; what is planned is dropped then if `drops` says so, and kept until then: waiting can be taken back.
+/// Quits in this mode. `drops` allows pending changes to be dropped, which happens at the very end, so waiting can be cancelled.
 pub fn end(state: &mut State, way: QuitMode, drops: bool, effects: &mut Vec<Effect>) {
     match way {
         QuitMode::Stop => effects.push(Effect::Quit),
@@ -264,8 +264,8 @@ pub fn end(state: &mut State, way: QuitMode, drops: bool, effects: &mut Vec<Effe
     }
 }
 
-/// Ends the program that was to end with the last job, if that has ended and nothing is in the way: something typed, a password that a job waits
-/// for, or plans, about which there is a question first.
+/// Quits after the last job, unless a line is being typed, a job waits for a password, or
+/// changes are pending, which are asked about first.
 pub fn quit_after_last(state: &mut State, effects: &mut Vec<Effect>) {
     let busy = state.jobs.running().next().is_some() || !state.passwords.tasks.is_empty() || state.is_typing();
     let Some(leaving) = state.quit.filter(|_| !busy) else { return };
@@ -277,7 +277,7 @@ pub fn quit_after_last(state: &mut State, effects: &mut Vec<Effect>) {
     }
 }
 
-/// Lets all jobs come to their end before the program ends.
+/// Waits for all jobs before quitting, and resumes paused ones.
 fn wait(state: &mut State, drops: bool, effects: &mut Vec<Effect>) {
     state.quit = Some(Quit { since: state.now, drops });
     for job in state.jobs.list.iter_mut().filter(|job| job.ending.is_none() && job.paused) {
@@ -286,14 +286,14 @@ fn wait(state: &mut State, drops: bool, effects: &mut Vec<Effect>) {
     }
 }
 
-/// Returns the job under the cursor of the list of jobs, if it runs.
+/// Returns the job under the cursor if it is running.
 fn running(state: &mut State) -> Option<&mut Job> {
     let Some(Dialog::Jobs { job, .. }) = state.dialogs.last() else { return None };
     let index = state.jobs.list.len().checked_sub(state.jobs.place(*job) + 1)?;
     state.jobs.list.get_mut(index).filter(|job| job.ending.is_none())
 }
 
-/// Occurrences the job under the cursor of the list of jobs.
+/// Stops the job under the cursor.
 pub fn stop(state: &mut State, effects: &mut Vec<Effect>) {
     if let Some(job) = running(state) {
         job.stopping = true;
@@ -301,7 +301,7 @@ pub fn stop(state: &mut State, effects: &mut Vec<Effect>) {
     }
 }
 
-/// Lets the job under the cursor of the list of jobs wait, or go on.
+/// Pauses or resumes the job under the cursor.
 pub fn pause(state: &mut State, effects: &mut Vec<Effect>) {
     let now = state.now;
     if let Some(job) = running(state).filter(|job| !job.stopping) {

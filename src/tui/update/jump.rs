@@ -1,4 +1,4 @@
-//! To a row by typing what it begins with.
+//! Goes to the row that starts with the typed letters.
 
 use crossterm::event::KeyCode;
 
@@ -11,7 +11,7 @@ use crate::state::dialog::{Jump, MAX_LINE, one_line};
 use crate::state::{Dialog, State, Tone};
 use crate::update::{actions, browse};
 
-/// Begins.
+/// Starts typing.
 pub fn begin(state: &mut State) {
     if let Some(line) = state.listing.current() {
         let from = line.row.place;
@@ -19,12 +19,12 @@ pub fn begin(state: &mut State) {
     }
 }
 
-/// Says whether the row that begins with what was typed is still to come.
+/// Returns whether the row is requested and not known yet.
 pub fn is_awaited(state: &State) -> bool {
     matches!(state.dialogs.last(), Some(Dialog::Jump(Jump { waiting: true, .. })))
 }
 
-/// Takes a key while a row is typed: letters go on, others end it and do what they always do.
+/// Handles a key: letters continue, others end typing and keep their meaning.
 pub fn press(state: &mut State, key: Key, effects: &mut Vec<Effect>) {
     let here = state.listing.current().map_or(0, |line| line.row.place);
     let again =
@@ -33,7 +33,7 @@ pub fn press(state: &mut State, key: Key, effects: &mut Vec<Effect>) {
     match (key.code, key.typed()) {
         (_, Some(c)) => jump.typed.push(c),
         (KeyCode::Backspace, _) => drop(jump.typed.pop()),
-        // The next one, counted from where this one has led to.
+        // Searches the next row from here.
         _ if again => (jump.from, jump.again) = (here, true),
         _ => {
             state.dialogs.pop();
@@ -48,7 +48,7 @@ pub fn press(state: &mut State, key: Key, effects: &mut Vec<Effect>) {
     ask(state, effects);
 }
 
-/// Takes pasted text; says whether there was room for all of it.
+/// Inserts pasted text. Returns whether all of it fit.
 pub fn paste(state: &mut State, text: &str, effects: &mut Vec<Effect>) -> bool {
     let Some(Dialog::Jump(jump)) = state.dialogs.last_mut() else { return true };
     let (line, whole) = one_line(text, MAX_LINE.saturating_sub(jump.typed.len()));
@@ -80,7 +80,7 @@ pub fn ask_again(state: &mut State, effects: &mut Vec<Effect>) {
     }
 }
 
-/// Takes the place of the row.
+/// Moves the cursor to the row.
 pub fn take(state: &mut State, place: Result<Option<u64>, String>, effects: &mut Vec<Effect>) {
     let Some(Dialog::Jump(jump)) = state.dialogs.last_mut() else { return };
     jump.waiting = false;

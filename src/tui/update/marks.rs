@@ -1,4 +1,4 @@
-//! Marks: by row, range, glob; and what they add up to.
+//! Marks: by row, range and glob, and their total size.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -35,8 +35,8 @@ pub fn mark(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
     }
 }
 
-/// Does nothing yet of what is about marks while it is still being found out which there are: such as those of an open range, which ends with it, or what
-/// lies below the entry under the cursor. Says whether the action has to wait, and the keys behind it.
+/// Delays an action on marked entries until the marks are known: of an open range, which it ends, or of the
+/// directory under the cursor. Returns whether the action waits.
 pub fn wait_for_marks(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> bool {
     let changes = matches!(
         action,
@@ -62,7 +62,7 @@ pub fn wait_for_marks(state: &mut State, action: Action, effects: &mut Vec<Effec
     state.input.after_marks.is_some()
 }
 
-/// Ends a range that was begun, or takes all marks away; says whether there was something.
+/// Ends an open range, or clears the marks. Returns whether there was anything to do.
 pub fn step_back(state: &mut State) -> bool {
     if state.marks.anchor.take().is_some() {
         return true;
@@ -76,7 +76,7 @@ pub fn step_back(state: &mut State) -> bool {
     any
 }
 
-/// Marks the row under the cursor, or takes its mark away.
+/// Marks or unmarks the row under the cursor.
 pub fn toggle(state: &mut State, effects: &mut Vec<Effect>) {
     let Some(line) = state.listing.current() else { return };
     match state.listing.numbers(state.listing.cursor) {
@@ -92,7 +92,7 @@ pub fn toggle(state: &mut State, effects: &mut Vec<Effect>) {
     }
 }
 
-/// Marks the rows from a place to the cursor.
+/// Marks the rows between a place and the cursor.
 fn range(state: &mut State, anchor: u64, effects: &mut Vec<Effect>) {
     let Some(line) = state.listing.current() else { return };
     let (from, to) = (anchor.min(line.row.place), anchor.max(line.row.place));
@@ -104,7 +104,7 @@ fn range(state: &mut State, anchor: u64, effects: &mut Vec<Effect>) {
         }
         Order::Path => {
             set(state, std::iter::once(from..to).collect(), Change::Add, effects);
-            // The last row with all below it.
+            // The last row, with everything below it.
             effects.push(state.request(Request::Marks(MarksRequest::Numbers(vec![to].into(), Change::Add))));
         }
     }
@@ -119,7 +119,7 @@ fn whole(state: &mut State, change: Change, effects: &mut Vec<Effect>) {
 }
 
 fn ask(state: &mut State, change: Change, title: &str) {
-    // A list of some entries is all that there is to mark.
+    // In a filtered list, only its rows can be marked.
     let rows = match &state.listing.scope.order {
         Order::Listed(numbers) if state.arrangement.wanted.is_narrow() => Some(Arc::clone(numbers)),
         _ => None,
@@ -139,7 +139,7 @@ pub fn set(state: &mut State, numbers: Vec<Range<u64>>, change: Change, effects:
     effects.push(state.request(Request::Marks(MarksRequest::Totals(ranges))));
 }
 
-/// Takes numbers whose marks change, and goes on with what waits for them. Where there are none nothing is done: it was not meant for the cursor's entry.
+/// Changes marks and runs the action that waits for them. It does not run if there are none, because it was not meant for the entry under the cursor.
 pub fn take(state: &mut State, ranges: Result<Vec<Range<u64>>, String>, change: Change, effects: &mut Vec<Effect>) {
     let (tone, why) = match ranges {
         Ok(ranges) if ranges.is_empty() => (Tone::Warning, "No matches".to_owned()),

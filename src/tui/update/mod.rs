@@ -1,4 +1,4 @@
-//! Changes the state when something happens. No input or output, no clock: time comes with the event.
+//! Updates the state with events. It does no input or output and uses no clock: each event has its time.
 
 mod actions;
 mod arrange;
@@ -38,7 +38,7 @@ use nra_text::SizeStyle;
 pub use jobs::POLICIES;
 pub use stored_position::keep;
 
-/// Returns what has to be done before the first event.
+/// Returns the effects to perform before the first event.
 pub fn start(state: &mut State) -> Vec<Effect> {
     let mut effects = Vec::new();
     history::remark(state);
@@ -51,7 +51,7 @@ pub fn start(state: &mut State) -> Vec<Effect> {
     effects
 }
 
-/// Takes an event at a time and returns what has to be done outside.
+/// Updates the state with an event and returns the effects to perform.
 pub fn update(state: &mut State, event: Event, now: Duration) -> Vec<Effect> {
     state.now = now;
     if state.status.message.as_ref().is_some_and(|message| message.until <= now) {
@@ -64,7 +64,7 @@ pub fn update(state: &mut State, event: Event, now: Duration) -> Vec<Effect> {
     effects
 }
 
-/// Run in this order after each event, for what was waiting for another event than the one that started it.
+/// Run in this order after each event: they complete what earlier events have started.
 const FOLLOW_UPS: [fn(&mut State, &mut Vec<Effect>); 6] =
     [input::resume, jobs::quit_after_last, changes::show_written, passwords::ask_in_turn, browse::fit_rows, preview::load_due];
 
@@ -75,7 +75,7 @@ fn take(state: &mut State, event: Event, effects: &mut Vec<Effect>) {
         Event::Key(_) | Event::Paste(_) | Event::Mouse(_) if state.is_too_small() => {
             input::press_on_tiny_screen(state, &event, effects)
         }
-        // What is shown, or typed, is looked at, and stays as it is.
+        // A click must not change what a check or an opening depends on.
         Event::Mouse(_) if input::awaits_response(state) => {}
         Event::Key(key) => input::take(state, Typed::Key(key), effects),
         Event::Paste(text) => input::take(state, Typed::Text(Zeroizing::new(text)), effects),
@@ -114,7 +114,7 @@ fn take(state: &mut State, event: Event, effects: &mut Vec<Effect>) {
             state.notify(Tone::Error, error);
         }
         Event::Error(error) => {
-            // Without an archive there is another one to choose.
+            // If no archive is open, another one can be chosen.
             if state.opening.no_archive && state.dialogs.is_empty() {
                 find::archives(state);
             }
@@ -144,7 +144,7 @@ fn take(state: &mut State, event: Event, effects: &mut Vec<Effect>) {
     }
 }
 
-/// Takes the answer to a request.
+/// Processes the response to a request.
 fn answered(state: &mut State, id: RequestId, answer: Event, effects: &mut Vec<Effect>) {
     state.requests.answer(id);
     state.input.copying &= id.kind != RequestKind::Copy;
@@ -157,7 +157,7 @@ fn answered(state: &mut State, id: RequestId, answer: Event, effects: &mut Vec<E
         Event::Locked(..) => {}
         _ => state.passwords.forget(),
     }
-    // The commit that was written does not open.
+    // The new commit cannot be opened.
     state.changes.writing.take_if(|writing| writing.done);
     take(state, answer, effects);
 }

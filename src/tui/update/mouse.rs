@@ -16,10 +16,10 @@ use crate::update::{actions, browse, dialogs, marks, preview};
 
 /// Two clicks on one row within this time are a double click.
 const DOUBLE: Duration = Duration::from_millis(400);
-/// Rows of a turn of the wheel.
+/// Rows per step of the wheel.
 const WHEEL: isize = 3;
 
-/// Takes what the mouse did.
+/// Handles a mouse event.
 pub fn take(state: &mut State, event: MouseEvent, effects: &mut Vec<Effect>) {
     let at = Position { x: event.column, y: event.row };
     match event.kind {
@@ -101,15 +101,15 @@ fn click(state: &mut State, at: Position, effects: &mut Vec<Effect>) {
     }
 }
 
-/// Returns the index of the row at a place of the screen.
+/// Returns the index of the row at a position on the screen.
 fn row(state: &State, at: Position) -> Option<usize> {
     let list = state.areas().list;
     let index = state.listing.top + usize::from(at.y.checked_sub(list.y)?);
-    // Below the last one stands what plans bring.
+    // Pending rows follow the last row.
     (list.contains(at) && state.listing.visible().contains(&index)).then_some(index)
 }
 
-/// Marks the row that is clicked, or takes its mark away.
+/// Marks or unmarks the clicked row.
 fn mark(state: &mut State, at: Position, effects: &mut Vec<Effect>) {
     if let Some(index) = row(state, at).filter(|_| !matches!(state.layout.sizes, Sizes::Map(_))) {
         state.layout.focus = Focus::List;
@@ -119,7 +119,7 @@ fn mark(state: &mut State, at: Position, effects: &mut Vec<Effect>) {
     }
 }
 
-/// Sorts by the column of a head; reverse when it is sorted by it.
+/// Sorts by the clicked column, or reverses the order if it is sorted by it.
 fn sort(state: &mut State, column: Column, effects: &mut Vec<Effect>) {
     let action = match column {
         Column::Name => Action::SortName,
@@ -137,7 +137,7 @@ fn sort(state: &mut State, column: Column, effects: &mut Vec<Effect>) {
     }
 }
 
-/// Goes where a crumb leads.
+/// Goes to the clicked directory of the path.
 fn crumb(state: &mut State, header: Rect, x: u16, effects: &mut Vec<Effect>) {
     let mut from = usize::from(header.x) + 1;
     for crumb in crumbs::crumbs(state, crumbs::room(state, header.width)) {

@@ -1,4 +1,4 @@
-//! Archives within archives: entered like directories, and left.
+//! Nested archives: entered and left like directories.
 
 use crate::effect::Effect;
 use crate::nested::{MAX_DEPTH, may_be_archive};
@@ -7,7 +7,7 @@ use crate::state::{State, Tone};
 use crate::update::changes;
 use nra_format::entry::Entry;
 
-/// Enters a file that may be an archive; says whether it is looked at as one.
+/// Opens a file that may be an archive. Returns whether its name suggests one.
 pub fn enter(state: &mut State, entry: &Entry, effects: &mut Vec<Effect>) -> bool {
     if !may_be_archive(entry.path.name()) {
         return false;
@@ -20,7 +20,7 @@ pub fn enter(state: &mut State, entry: &Entry, effects: &mut Vec<Effect>) -> boo
     true
 }
 
-/// Goes back to the archive around this one, if there is one.
+/// Goes back to the outer archive, if there is one.
 pub fn leave(state: &mut State, effects: &mut Vec<Effect>) {
     if state.archive.depth > 0 {
         changes::open(state, OpenTarget::Parent, effects);

@@ -1,4 +1,4 @@
-//! Content that needs a password, in archives whose names need none.
+//! Passwords for content, in archives whose names are not encrypted.
 
 use crate::effect::Effect;
 use crate::open_target::OpenTarget;
@@ -6,12 +6,12 @@ use crate::state::State;
 use crate::state::dialog::{Dialog, Prompt, PromptKind};
 use crate::update::input;
 
-/// Says whether the entry under the cursor is known to need a password, and then whether the one that was given is wrong.
+/// Returns whether the entry under the cursor is known to need a password: `Some(true)` if a wrong one was given.
 fn met(state: &State) -> Option<bool> {
     state.preview.sealed.filter(|_| state.preview.entry() == state.listing.entry())
 }
 
-/// Asks for the password if the entry under the cursor is known to need one; says whether it is.
+/// Asks for the password if the entry under the cursor is known to need one. Returns whether it does.
 pub fn ask_first(state: &mut State) -> bool {
     let sealed = met(state);
     if let Some(wrong) = sealed {
@@ -33,8 +33,8 @@ pub fn ask(state: &mut State, wrong: bool) {
     state.dialogs.push(Dialog::Prompt(Prompt { error: wrong.then(|| error.to_owned()), ..prompt }));
 }
 
-/// Asks for the password that a job waits for, or that the content on the screen needs, as soon as nothing is being typed or chosen, or awaited first. Whoever
-/// gave none is not asked again by each file that the cursor comes to.
+/// Asks for the password that a job or the preview needs, as soon as no dialog is open and nothing is awaited.
+/// A user who gave none is not asked again for each file.
 pub fn ask_in_turn(state: &mut State, _: &mut Vec<Effect>) {
     if input::awaits_response(state) || !state.dialogs.iter().all(Dialog::stays_aside) {
         return;
@@ -45,13 +45,13 @@ pub fn ask_in_turn(state: &mut State, _: &mut Vec<Effect>) {
     }
 }
 
-/// Takes that no password was given for what is behind a target.
+/// Records that no password was given.
 pub fn decline(state: &mut State, target: &OpenTarget) {
     state.passwords.declined |= *target == OpenTarget::Unlocked;
     state.passwords.forget();
 }
 
-/// Goes on with what waited for a password.
+/// Restarts the jobs that waited for a password.
 pub fn resume(state: &mut State, effects: &mut Vec<Effect>) {
     state.passwords.declined = false;
     for (title, task, marks) in std::mem::take(&mut state.passwords.tasks) {

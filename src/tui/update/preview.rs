@@ -1,4 +1,4 @@
-//! The preview: scrolled, zoomed, shown in another form.
+//! The preview: scrolling, zooming, searching, forms.
 
 use crate::action::Action;
 use crate::effect::{Effect, Request};
@@ -13,7 +13,7 @@ use crate::update::entry::NO_ENTRY;
 use crate::update::passwords;
 use nra_format::entry::Kind;
 
-/// Columns of a step to the side.
+/// Columns of a horizontal step.
 const SIDE: isize = 8;
 
 /// Requests a preview.
@@ -34,7 +34,7 @@ fn form(action: Action) -> Option<Form> {
     }
 }
 
-/// Gives up what is read for a preview that nobody looks at, and what is counted for a search that has been left.
+/// Drops a preview that is hidden, and a count of matches whose search has ended.
 pub fn settle(state: &mut State) {
     if state.areas().preview.is_empty() && state.preview.is_waiting() {
         state.preview.forget();
@@ -44,7 +44,7 @@ pub fn settle(state: &mut State) {
     }
 }
 
-/// Occurrences a search, or closes the preview if it is in front; says whether there was one.
+/// Stops a search, or closes the preview if it is zoomed or has the focus. Returns whether there was anything to do.
 pub fn step_back(state: &mut State, effects: &mut Vec<Effect>) -> bool {
     if let Some(request) = state.preview.stop_seeking() {
         load(state, Some(request), effects);
@@ -62,9 +62,9 @@ pub fn step_back(state: &mut State, effects: &mut Vec<Effect>) -> bool {
     false
 }
 
-/// Shows the preview over the whole screen, or no longer.
+/// Shows the preview on the whole screen, or beside the list.
 pub fn zoom(state: &mut State, zoom: bool, effects: &mut Vec<Effect>) {
-    // Whoever looks closer is asked once more.
+    // Zooming asks for a password again.
     state.passwords.declined &= !zoom;
     if zoom {
         passwords::ask_first(state);
@@ -119,7 +119,7 @@ pub fn handle(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> b
             find(state, action == Action::SeekBefore, true, effects);
             None
         }
-        // They belong to the list.
+        // These belong to the list.
         Action::Enter | Action::Parent => None,
         _ => return false,
     };
@@ -130,7 +130,7 @@ pub fn handle(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> b
 /// Shows, hides, scrolls, searches and folds the preview.
 pub fn control(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
     match action {
-        // At the left edge the way back leads out of what is folded, and to the list.
+        // At the left edge it folds the parent, then returns to the list.
         Action::Left if state.preview.scroll.left > 0 => state.preview.side(-SIDE),
         Action::Left if state.preview.fold(Fold::Out) => {}
         Action::Left => drop(step_back(state, effects)),
@@ -169,7 +169,7 @@ pub fn control(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
     }
 }
 
-/// Goes to the next place of the text that was sought last, or the one before.
+/// Goes to the next or previous match.
 pub fn find(state: &mut State, back: bool, again: bool, effects: &mut Vec<Effect>) {
     if state.preview.needle.text().is_empty() {
         return state.notify(Tone::Warning, "No search yet");
@@ -180,7 +180,7 @@ pub fn find(state: &mut State, back: bool, again: bool, effects: &mut Vec<Effect
     }
 }
 
-/// Says what has become of a search, where that is not seen.
+/// Shows the result of a search if it is not visible.
 fn say_found(state: &mut State, found: Found) {
     match found {
         Found::Around(_) => state.notify(Tone::Info, "Search wrapped"),
@@ -189,7 +189,7 @@ fn say_found(state: &mut State, found: Found) {
     }
 }
 
-/// Takes what was read.
+/// Shows a preview.
 pub fn take(state: &mut State, answer: PreviewResponse, effects: &mut Vec<Effect>) {
     let (found, seeks) = (answer.found, state.preview.is_seeking_text());
     match state.preview.take(answer) {
@@ -204,7 +204,7 @@ pub fn take(state: &mut State, answer: PreviewResponse, effects: &mut Vec<Effect
     fit(state, effects);
 }
 
-/// Goes to the line or offset that was typed.
+/// Goes to the typed line or offset.
 pub fn jump(state: &mut State, text: &str, effects: &mut Vec<Effect>) -> Result<(), String> {
     let number = match text.strip_prefix("0x") {
         Some(digits) => u64::from_str_radix(digits, 16),

@@ -1,4 +1,4 @@
-//! Return to an earlier commit: asked about, then written as one more commit, so that nothing is lost.
+//! Return to an earlier commit: asks first, then writes it as a new commit, so nothing is lost.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use crate::state::{Dialog, PendingChanges, State, Tone, Writing};
 use crate::task::Task;
 use crate::update::{changes, jobs};
 
-/// Asks whether the last commit is to be undone or, where an earlier one is shown, what of it is to come back.
+/// Asks whether to undo the last commit or, if an earlier one is shown, what to restore from it.
 pub fn ask(state: &mut State) {
     if let Err(why) = state.archive.file {
         return state.notify(Tone::Warning, why);
@@ -19,7 +19,7 @@ pub fn ask(state: &mut State) {
     let Some(shown) = state.archive.info.commit else { return };
     let back = ('b', "back".to_owned(), Choice::Nothing);
     let (title, items) = if state.archive.is_past {
-        // Of an empty commit there is nothing but all of it; marks may lie elsewhere.
+        // An empty commit can only be restored as a whole.
         let is_chosen = !state.marks.is_empty() || state.listing.entry().is_some();
         let chosen = is_chosen.then(|| jobs::selected(state)).flatten();
         let chosen = chosen.map(|chosen| ('m', format!("restore {}", chosen.told), Choice::BringBack(shown, chosen)));
@@ -41,14 +41,14 @@ pub fn ask(state: &mut State) {
     state.dialogs.push(Dialog::Menu(Menu { title, lines, items, cursor: 0, about: About::Choices }));
 }
 
-/// Has a commit made the newest state again, or what of it has these numbers brought back.
+/// Starts a return to a commit, or restores entries from it.
 pub fn start(state: &mut State, commit: u64, ranges: Option<Vec<Range<u64>>>, effects: &mut Vec<Effect>) {
     let file = match &state.archive.file {
         Ok(file) => file.clone(),
-        // It has come to light while the question was open.
+        // Damage was detected while the menu was open.
         Err(why) => return state.notify(Tone::Warning, *why),
     };
-    // What is undone is the commit that was seen, and no later one.
+    // Only the commit that was shown is undone, not a newer one.
     let over = state.archive.info.commit.filter(|_| !state.archive.is_past);
     let title = format!("return {} to commit {commit}", state.archive.name);
     let job = state.start_job(title, Task::Revert { file, commit, ranges, over }, effects);

@@ -1,4 +1,4 @@
-//! What to do about damage: see what reads and what does not, write what does to a new archive.
+//! Damage: lists readable and unreadable files, and writes readable ones to a new archive.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::task::Task;
 use crate::update::{arrange, browse, preview};
 use nra_convert::query::{DAMAGED, INTACT};
 
-/// Remarks that are told where there is more to see than they.
+/// Most remarks that are shown.
 const REMARKS: usize = 3;
 
 /// Shows the known damage and asks what to do.
@@ -60,7 +60,7 @@ fn list(state: &mut State, query: &str, effects: &mut Vec<Effect>) {
     arrange::change(state, Arrangement { query: query.to_owned(), ..Arrangement::default() }, effects);
 }
 
-/// Asks for the new archive.
+/// Asks for the path of the new archive.
 pub fn ask_output(state: &mut State) {
     let note = if state.archive.info.encrypted {
         "unreadable entries are skipped; encrypted stays encrypted"
@@ -72,7 +72,7 @@ pub fn ask_output(state: &mut State) {
     state.dialogs.push(Dialog::Prompt(Prompt::new(PromptKind::Salvage, title, note, format!("{stem}-salvaged.nra"))));
 }
 
-/// Returns what has to be looked at before the new archive is written; says what is wrong with its name.
+/// Returns the check for the new archive, or what is wrong with its name.
 pub fn check_output(output: &str) -> Result<Check, String> {
     if !output.ends_with(".nra") {
         return Err("only .nra archives can be written: use the extension .nra".to_owned());
@@ -80,7 +80,7 @@ pub fn check_output(output: &str) -> Result<Check, String> {
     Ok(Check::Output(output.into()))
 }
 
-/// Starts writing what reads.
+/// Starts writing readable entries.
 pub fn start(state: &mut State, output: &str, effects: &mut Vec<Effect>) {
     let title = format!("salvage {} to {}", state.archive.name, glyphs::shown(output.as_bytes()));
     let message = format!("salvaged from {}", state.archive.name);

@@ -1,4 +1,4 @@
-//! Where the space goes: numbers, bars, a map.
+//! Sizes as numbers, bars or a map.
 
 use crate::effect::{Effect, Request};
 use crate::state::arrange::Sort;
@@ -6,7 +6,7 @@ use crate::state::sizes::{Map, Sizes, Tiles};
 use crate::state::{Arrangement, State, Tone};
 use crate::update::arrange;
 
-/// Shows sizes in the next way.
+/// Switches between numbers, bars and map.
 pub fn turn(state: &mut State, effects: &mut Vec<Effect>) {
     state.layout.sizes = match std::mem::take(&mut state.layout.sizes) {
         Sizes::Numbers => Sizes::Bars,
@@ -17,14 +17,14 @@ pub fn turn(state: &mut State, effects: &mut Vec<Effect>) {
         }
     };
     if matches!(state.layout.sizes, Sizes::Map(_)) {
-        // The cursor goes through the areas from the largest on.
+        // The cursor moves through the areas from the largest to the smallest.
         state.tree.on = false;
         arrange::change(state, Arrangement { sort: Sort::Size, ..Arrangement::default() }, effects);
         request(state, effects);
     }
 }
 
-/// Asks for the map of the directory if one is shown.
+/// Requests the map of the directory if one is shown.
 pub fn request(state: &mut State, effects: &mut Vec<Effect>) {
     let Sizes::Map(map) = &mut state.layout.sizes else { return };
     let before = std::mem::take(&mut map.before);

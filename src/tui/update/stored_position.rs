@@ -1,4 +1,4 @@
-//! Where one was the last time: kept when an archive is left, gone to when it is opened again.
+//! The position in an archive: stored when it is left, restored when it is opened again.
 
 use crate::effect::Effect;
 use crate::state::{Arrangement, Focus, Sizes, State};
@@ -6,11 +6,11 @@ use crate::stored_positions::StoredPosition;
 use crate::update::browse;
 use nra_format::path::EntryPath;
 
-/// Lists what is shown of an archive first: where one was the last time, or the top.
+/// Lists the directory of the stored position, or the top directory.
 pub fn begin(state: &mut State, effects: &mut Vec<Effect>) {
     let place = state.archive.home.as_ref().and_then(|home| state.places.memory.place(home)).cloned().unwrap_or_default();
     state.arrangement.wanted = Arrangement { sort: place.sort, reverse: place.reverse, ..Arrangement::default() };
-    // How the archive before was looked at says nothing about this one.
+    // The view of the previous archive is not kept.
     if let Sizes::Map(_) = state.layout.sizes {
         state.layout.sizes = Sizes::default();
     }
@@ -20,7 +20,7 @@ pub fn begin(state: &mut State, effects: &mut Vec<Effect>) {
     browse::go(state, StoredPosition::path(&place.directory), StoredPosition::path(&place.entry), effects);
 }
 
-/// Keeps where one is in the archive that is open, or in the outermost around it, unless nothing may be kept of it.
+/// Stores the position in the archive shown, or in the outermost around it, if that is allowed.
 pub fn keep(state: &mut State) {
     let Some(home) = state.stored_name().map(str::to_owned) else { return };
     let text =
@@ -30,7 +30,7 @@ pub fn keep(state: &mut State) {
         None => (state.listing.scope.directory.as_ref(), state.listing.entry().map(|entry| &entry.path)),
     };
     let arrangement = match &state.layout.sizes {
-        // The map has an order of its own.
+        // The map has its own order.
         Sizes::Map(map) => &map.before,
         _ => &state.arrangement.wanted,
     };

@@ -195,7 +195,7 @@ impl Jobs {
 }
 
 impl Drop for Jobs {
-    /// Occurrences all jobs and waits until they have cleaned up.
+    /// Stops all jobs and waits until they have cleaned up.
     fn drop(&mut self) {
         self.threads.keys().for_each(|id| self.stop(*id));
         self.threads.drain().for_each(|(_, thread)| drop(thread.join()));

@@ -94,7 +94,7 @@ impl Pane {
         self.seeking && self.seeking_text
     }
 
-    /// Occurrences the search for a place: what is shown is read again.
+    /// Stops the search for a place: what is shown is read again.
     pub fn stop_seeking(&mut self) -> Option<PreviewRequest> {
         if self.seeking { self.set_form(self.form) } else { None }
     }

@@ -2,7 +2,8 @@
 
 use serde::Deserialize;
 
-/// Pixels of a cell where the terminal does not tell: small ones, so that no picture grows out of its pane.
+/// Pixels of a cell where the terminal does not tell: small ones, so that no picture grows out of
+/// its pane.
 pub const FONT: (u16, u16) = (8, 16);
 
 /// How pictures shall be drawn.
@@ -65,8 +66,9 @@ impl Default for Canvas {
 }
 
 impl Pictures {
-    /// Returns the protocol that was asked for; `None` when the terminal decides. Kitty's is not used where the screen has no colours or nothing but
-    /// ASCII: a colour tells the terminal which picture is meant, and other characters where it lies.
+    /// Returns the protocol that was asked for; `None` when the terminal decides. Kitty's is not
+    /// used where the screen has no colours or nothing but ASCII: a colour tells the terminal which
+    /// picture is meant, and other characters where it lies.
     pub fn chosen(self, rich: bool) -> Option<Protocol> {
         match self {
             Self::Auto => None,
@@ -80,16 +82,19 @@ impl Pictures {
     }
 }
 
-/// Says which protocol a terminal knows, by its environment; `None` when only the terminal itself could tell.
+/// Says which protocol a terminal knows, by its environment; `None` when only the terminal itself
+/// could tell.
 pub fn known(variable: impl Fn(&str) -> Option<String>) -> Option<Protocol> {
     let value = |name: &str| variable(name).unwrap_or_default();
     let has = |name: &str| !value(name).is_empty();
     let term = value("TERM");
-    // A multiplexer hands pictures on only if it, its settings and the terminal behind it all go along, and nothing tells.
+    // A multiplexer hands pictures on only if it, its settings and the terminal behind it all go
+    // along, and nothing tells.
     if has("TMUX") || has("STY") || term.starts_with("tmux") || term.starts_with("screen") || term == "dumb" || term == "linux" {
         return Some(Protocol::Blocks);
     }
-    // What is in front is told by the terminal itself; what comes later may be left of the one that it was started from.
+    // What is in front is told by the terminal itself; what comes later may be left of the one that
+    // it was started from.
     if term.contains("kitty") || term.contains("ghostty") {
         return Some(Protocol::Kitty);
     }

@@ -203,8 +203,8 @@ impl Reader<'_> {
 }
 
 impl Config {
-    /// Reads settings. What is wrong is told beside them, with its line, and so is what works other than may have been meant; the rest holds. Of what
-    /// is no TOML nothing does.
+    /// Reads settings. What is wrong is told beside them, with its line, and so is what works other
+    /// than may have been meant; the rest holds. Of what is no TOML nothing does.
     pub fn parse(text: &str) -> (Self, Vec<String>) {
         let (mut config, mut reader) = (Self::default(), Reader { text, told: Vec::new() });
         let table = match DeTable::parse(text) {
@@ -233,8 +233,9 @@ impl Config {
         (config, reader.told)
     }
 
-    /// Reads the settings of the user: `$NRA_CONFIG`, or `nra/config.toml` in the directory for configuration. No file there is no failure.
-    /// What is wrong is told beside them, with file and line.
+    /// Reads the settings of the user: `$NRA_CONFIG`, or `nra/config.toml` in the directory for
+    /// configuration. No file there is no failure. What is wrong is told beside them, with file and
+    /// line.
     pub fn read(environment: &Environment) -> (Self, Vec<String>) {
         let named = environment.path("NRA_CONFIG");
         let usual = || Some(etcetera::choose_base_strategy().ok()?.config_dir().join("nra").join("config.toml"));

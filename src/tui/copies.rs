@@ -1,6 +1,6 @@
-//! Copies of content for programs that need a file, each in a directory of its own that nobody else can look into.
+//! Copies of content for programs that need a file, each in a private directory.
 //!
-//! All of them go when the run ends, also one that is still being written.
+//! All of them are deleted on exit, even one that is being written.
 
 use std::fs::File;
 use std::io;

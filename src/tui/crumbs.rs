@@ -1,4 +1,4 @@
-//! The path in the header, cut to its room, and where its parts lead.
+//! The path in the header, fitted to its width, and the directories of its parts.
 
 use crate::glyphs;
 use crate::state::{READ_ONLY, State, WRITE_PROTECTED};
@@ -18,7 +18,8 @@ pub struct Crumb {
     pub depth: Option<usize>,
 }
 
-/// Returns the crumbs that fit into the header: the name of the archive and as many directories as possible, counted from the innermost.
+/// Returns the crumbs that fit into the header: the name of the archive and as many directories as
+/// possible, counted from the innermost.
 pub fn crumbs(state: &State, room: usize) -> Vec<Crumb> {
     let name = Crumb { text: state.archive.name.clone(), depth: Some(0) };
     let Some(directory) = &state.listing.scope.directory else { return vec![cut(name, room)] };

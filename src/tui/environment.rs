@@ -1,4 +1,5 @@
-//! What the environment says about the terminal and the programs of the user: read once, where the browser is started.
+//! What the environment says about the terminal and the programs of the user: read once, where the
+//! browser is started.
 
 use std::collections::HashMap;
 use std::ffi::OsString;

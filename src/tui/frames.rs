@@ -1,4 +1,4 @@
-//! Where dialogs are on the screen: they are drawn there, and clicked there.
+//! Positions of dialogs on the screen, for drawing and for clicks.
 
 use ratatui::layout::{Position, Rect};
 
@@ -27,7 +27,8 @@ pub struct Frame {
     pub title: String,
     /// The same within, line by line, where the border has no room for it.
     pub told: Vec<String>,
-    /// The keys that it tells in its border, as far as there is room: where there is not, the first and the last.
+    /// The keys that it tells in its border, as far as there is room: where there is not, the first
+    /// and the last.
     pub keys: String,
 }
 
@@ -88,7 +89,8 @@ fn title(dialog: &Dialog) -> String {
     }
 }
 
-/// Divides a title between the border and the lines below it, of which there are no more than so many; what is longer loses its middle.
+/// Divides a title between the border and the lines below it, of which there are no more than so
+/// many; what is longer loses its middle.
 fn divided(title: String, width: u16, most: u16) -> (String, Vec<String>) {
     let columns = usize::from(width.saturating_sub(4));
     if glyphs::width(&title) <= columns || most < 2 {
@@ -202,8 +204,9 @@ pub fn job(state: &State, index: usize) -> Option<&Job> {
     state.jobs.list.iter().rev().nth(index)
 }
 
-/// What a job said, in rows of a width: what it is and how it ended where its own rows have no room for that, and what went wrong on the way. There may be
-/// a thousand long sentences: no others are cut into rows than those that are looked at.
+/// What a job said, in rows of a width: what it is and how it ended where its own rows have no room
+/// for that, and what went wrong on the way. There may be a thousand long sentences: no others are
+/// cut into rows than those that are looked at.
 pub struct Log<'a> {
     sentences: Vec<&'a str>,
     width: usize,
@@ -225,7 +228,8 @@ impl<'a> Log<'a> {
         rows.skip(place.row)
     }
 
-    /// Returns the place so many rows down, or up, but none from which on there are fewer rows than `height`, unless it is the first.
+    /// Returns the place so many rows down, or up, but none from which on there are fewer rows than
+    /// `height`, unless it is the first.
     fn moved(&self, place: LogPlace, rows: isize, height: usize) -> LogPlace {
         let last = self.above(LogPlace { sentence: self.sentences.len(), row: 0 }, height);
         let to = match rows {
@@ -260,7 +264,8 @@ impl<'a> Log<'a> {
     }
 }
 
-/// Returns how many jobs are shown in so many rows, two rows each: at most half of them when there is a log below.
+/// Returns how many jobs are shown in so many rows, two rows each: at most half of them when there
+/// is a log below.
 pub fn jobs_shown(rows: u16, has_log: bool) -> usize {
     usize::from(if has_log { (rows / 2).max(2) } else { rows } / 2).max(1)
 }
@@ -296,7 +301,8 @@ pub fn log_area(jobs: Choices, inner: Rect) -> Rect {
     below(inner, jobs.rows().count() * 2 + 1)
 }
 
-/// Returns from where what the job under the cursor said is shown when it goes so many rows down, or up: there are no empty rows below its end.
+/// Returns from where what the job under the cursor said is shown when it goes so many rows down,
+/// or up: there are no empty rows below its end.
 pub fn log_moved(dialog: &Dialog, state: &State, frame: &Frame, rows: isize) -> LogPlace {
     let (Dialog::Jobs { job: chosen, top }, Some(jobs)) = (dialog, choices(dialog, state, frame)) else {
         return LogPlace::default();

@@ -84,7 +84,8 @@ pub fn fit(text: &str, columns: usize) -> Cow<'_, str> {
     }
 }
 
-/// Returns `text`, or its start with `…` behind when it takes more than `columns`: of a sentence that tells more than its end.
+/// Returns `text`, or its start with `…` behind when it takes more than `columns`: of a sentence
+/// that tells more than its end.
 pub fn begun(text: &str, columns: usize) -> Cow<'_, str> {
     match columns {
         _ if width(text) <= columns => Cow::Borrowed(text),
@@ -93,7 +94,8 @@ pub fn begun(text: &str, columns: usize) -> Cow<'_, str> {
     }
 }
 
-/// Returns bytes as [`shown`] does, cut as [`fit`] does: of those that are far too many for the room only both ends are looked at.
+/// Returns bytes as [`shown`] does, cut as [`fit`] does: of those that are far too many for the
+/// room only both ends are looked at.
 pub fn shown_within(bytes: &[u8], columns: usize) -> String {
     /// Bytes of each end for each column: enough for letters of any alphabet with their accents.
     const BYTES: usize = 8;
@@ -108,7 +110,8 @@ pub fn shown_within(bytes: &[u8], columns: usize) -> String {
     fit(&format!("{}…{}", shown(&bytes[..front]), shown(&bytes[back..])), columns).into_owned()
 }
 
-/// Returns `text` as lines of at most so many columns, broken between words; what is longer than a line is cut.
+/// Returns `text` as lines of at most so many columns, broken between words; what is longer than a
+/// line is cut.
 pub fn lines(text: &str, columns: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
@@ -123,7 +126,8 @@ pub fn lines(text: &str, columns: usize) -> Vec<String> {
     lines
 }
 
-/// Returns `text` without its first `columns` columns. A character that is cut in two leaves a space.
+/// Returns `text` without its first `columns` columns. A character that is cut in two leaves a
+/// space.
 pub fn skip(text: &str, columns: usize) -> Cow<'_, str> {
     let front = start(text, columns);
     let rest = &text[front.len()..];

@@ -1,4 +1,4 @@
-//! The hints for keys at the bottom of the screen: they are drawn there, and clicked there.
+//! Key hints at the bottom of the screen, for drawing and for clicks.
 
 use ratatui::layout::{Position, Rect};
 
@@ -19,8 +19,9 @@ pub struct Hint {
     pub action: Action,
 }
 
-/// Returns the hints that fit. On a low screen they have no line of their own: the first one stands at the end of the status line, unless something is
-/// said there. Dialogs tell their keys themselves.
+/// Returns the hints that fit. On a low screen they have no line of their own: the first one stands
+/// at the end of the status line, unless something is said there. Dialogs tell their keys
+/// themselves.
 pub fn hints(state: &State) -> Vec<Hint> {
     if !state.dialogs.is_empty() {
         return Vec::new();

@@ -1,4 +1,5 @@
-//! A key with its modifiers, and its name in the help and in the configuration: `j`, `G`, `ctrl-d`, `alt-up`, `f5`, `space`.
+//! A key with its modifiers, and its name in the help and in the configuration: `j`, `G`, `ctrl-d`,
+//! `alt-up`, `f5`, `space`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -66,7 +67,8 @@ const SEQUENCES: [(&[u8], KeyCode); 12] = [
 ];
 
 impl Key {
-    /// Reads the keys that stand behind bytes from a terminal. Sequences of other keys are passed over.
+    /// Reads the keys that stand behind bytes from a terminal. Sequences of other keys are passed
+    /// over.
     pub fn read(mut bytes: &[u8]) -> Vec<Self> {
         let mut keys = Vec::new();
         while let [first, rest @ ..] = bytes {

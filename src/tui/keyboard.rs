@@ -1,5 +1,5 @@
-//! The thread that reads what is typed: an event, then the next one when it is told that what the first one led to still reads here. So nothing is read
-//! that belongs to whoever has the terminal next.
+//! The thread that reads keys. It reads the next event only after the previous one has been
+//! processed, so that it never reads keys meant for another program.
 
 use std::io;
 use std::thread;
@@ -22,7 +22,8 @@ enum Reading {
     Nothing,
     /// The next event, however long it takes.
     Next,
-    /// The next event, unless it is called off: keys wait for an answer, which may lead to another program.
+    /// The next event, unless it is called off: keys wait for an answer, which may lead to another
+    /// program.
     Meanwhile,
 }
 
@@ -63,7 +64,8 @@ impl Keyboard {
         }
     }
 
-    /// Calls it off and waits until it reads nothing, unless it waits for a key however long that takes: nothing takes it from there.
+    /// Calls it off and waits until it reads nothing, unless it waits for a key however long that
+    /// takes: nothing takes it from there.
     pub fn rest(&mut self) {
         let before = std::mem::replace(&mut self.reading, Reading::Nothing);
         self.idle.try_iter().for_each(drop);

@@ -200,7 +200,8 @@ impl Columns {
     /// Columns of the screen between two of them.
     const GAP: u16 = 2;
 
-    /// Divides so many columns of the screen: first comes what rows are sorted by, then what was chosen, in its order.
+    /// Divides so many columns of the screen: first comes what rows are sorted by, then what was
+    /// chosen, in its order.
     pub fn new(width: u16, bars: bool, chosen: &[Column], sorted: Option<Column>) -> Self {
         let names = Self::NAME.1.max(u16::try_from(u32::from(width) * u32::from(Self::NAME.0) / 100).unwrap_or(u16::MAX));
         let mut room = width.saturating_sub(FRONT + names + 1);

@@ -1,8 +1,9 @@
 //! The browser in the terminal.
 //!
-//! `Event → update(&mut State) → effects → workers → Event`, and `view(&State)`: [`update`] and [`view`] are pure, take time from the
-//! event and hold no handles. Threads ([`workers`]) perform effects and respond with events. The content of an archive is loaded in windows,
-//! never as a whole.
+//! `Event → update(&mut State) → effects → workers → Event`, and `view(&State)`: [`update`] and
+//! [`view`] are pure, take time from the event and hold no handles. Threads ([`workers`]) perform
+//! effects and respond with events. The content of an archive is loaded in windows, never as a
+//! whole.
 
 pub mod action;
 pub mod background;

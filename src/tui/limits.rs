@@ -1,4 +1,5 @@
-//! How much of an entry is looked at: bounds of what is read, decoded and copied. The settings can change them.
+//! How much of an entry is looked at: bounds of what is read, decoded and copied. The settings can
+//! change them.
 
 /// The bounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +32,8 @@ impl Limits {
     ///
     /// When there is none of that name, or the browser would not work with it.
     pub fn set(&mut self, name: &str, value: u64) -> Result<(), String> {
-        // Below a window of this size a screen of long lines asks for more all the time; above, keys wait for what is drawn.
+        // Below a window of this size a screen of long lines asks for more all the time; above,
+        // keys wait for what is drawn.
         let (bound, least, most) = match name {
             "window" => (&mut self.window, 64 << 10, 16 << 20),
             "picture" => (&mut self.picture, 0, 1 << 30),
@@ -47,7 +49,8 @@ impl Limits {
         Ok(())
     }
 
-    /// Returns how much of a window lies in front of a place that is gone to, bytes: as much as behind it.
+    /// Returns how much of a window lies in front of a place that is gone to, bytes: as much as
+    /// behind it.
     pub fn back(&self) -> u64 {
         self.window / 2
     }

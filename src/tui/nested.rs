@@ -1,4 +1,4 @@
-//! Archives within archives, opened in memory.
+//! Nested archives, opened in memory.
 
 use std::sync::Arc;
 
@@ -24,11 +24,13 @@ pub fn may_be_archive(name: &[u8]) -> bool {
     ENDS.iter().any(|end| name.ends_with(end.as_bytes()))
 }
 
-/// Opens the content of an entry as an archive, in memory: it, and what a compressed stream in it becomes, have at most `limit` bytes.
+/// Opens the content of an entry as an archive, in memory: it, and what a compressed stream in it
+/// becomes, have at most `limit` bytes.
 ///
 /// # Errors
 ///
-/// `Limit` when it is longer than is kept in memory; otherwise as reading it and [`archive::open`] do.
+/// `Limit` when it is longer than is kept in memory; otherwise as reading it and [`archive::open`]
+/// do.
 pub fn open(outer: &dyn Archive, entry: &Entry, key: Option<Secret>, limit: u64) -> Result<Arc<dyn Archive>> {
     if entry.size > limit {
         return Err(Error::Limit { what: "length of an archive that is opened within another one", found: entry.size, limit });

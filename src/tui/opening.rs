@@ -95,8 +95,8 @@ pub fn list_commits(id: RequestId, session: &Session, events: &Sender<Event>, op
     });
 }
 
-/// Does work after earlier work has ended, unless it was cancelled meanwhile. A cancelled opening keeps reading for a while, so repeated attempts would
-/// otherwise read several archives at once.
+/// Does work after earlier work has ended, unless it was cancelled meanwhile. A cancelled opening
+/// keeps reading for a while, so repeated attempts would otherwise read several archives at once.
 fn in_turn<T>(turn: &Mutex<()>, is_awaited: impl Fn() -> bool, work: impl FnOnce() -> T) -> Option<T> {
     let _turn = turn.lock().unwrap_or_else(PoisonError::into_inner);
     is_awaited().then(work)

@@ -1,7 +1,8 @@
-//! Content in another program of the user: the pager, or the editor.
+//! Shows content in other programs: pager, editor, default program.
 //!
-//! A pager gets it through a pipe, what is no text as digits: nothing of an archive is left in a file. Others need a file: a copy that nobody else can read, gone when the
-//! editor has ended, or the browser, for what the system opens it with is another process by then.
+//! A pager reads content from a pipe, binary content as hexadecimal digits, so nothing is left in a
+//! file. Other programs get a copy that only the user can read. It is deleted when the editor has
+//! exited, or, for the default program, when the browser exits.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -97,7 +98,8 @@ impl Write for Dump<'_> {
     }
 }
 
-/// Writes the content of a file, of `limit` bytes at most, to a copy that was begun, as long as `goes_on` says so. Nobody writes to it there.
+/// Writes the content of a file, of `limit` bytes at most, to a copy that was begun, as long as
+/// `goes_on` says so. Nobody writes to it there.
 ///
 /// # Errors
 ///
@@ -137,7 +139,8 @@ impl Write for SharedRequests<'_> {
     }
 }
 
-/// Opens a copy by a command that may end long before the program that it starts. Nothing of it goes to the terminal.
+/// Opens a copy by a command that may end long before the program that it starts. Nothing of it
+/// goes to the terminal.
 ///
 /// # Errors
 ///
@@ -175,8 +178,8 @@ fn state(path: &Path) -> Option<(u64, std::time::SystemTime)> {
     Some((facts.len(), facts.modified().ok()?))
 }
 
-/// Says whether a program did what it was for. The shell that starts it passes on an interrupt that was typed meanwhile, also one that the program
-/// took as a key.
+/// Says whether a program did what it was for. The shell that starts it passes on an interrupt that
+/// was typed meanwhile, also one that the program took as a key.
 fn is_well(status: ExitStatus) -> bool {
     status.success() || status.signal() == Some(SIGINT)
 }

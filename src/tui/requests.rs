@@ -1,7 +1,7 @@
 //! IDs of requests, and the table of the requests whose responses are awaited.
 //!
-//! A response carries the ID of its request. A response that is no longer awaited changes nothing, and
-//! a worker stops when the request it works on is no longer awaited.
+//! A response carries the ID of its request. A response that is no longer awaited changes nothing,
+//! and a worker stops when the request it works on is no longer awaited.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

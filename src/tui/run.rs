@@ -37,7 +37,8 @@ use nra_format::error::reason;
 
 /// After this time, a key can cancel making a copy.
 const MOMENT: Duration = Duration::from_millis(200);
-/// Runs the browser until the user quits or a signal ends it, and returns the jobs that continue. Without an archive it asks for one.
+/// Runs the browser until the user quits or a signal ends it, and returns the jobs that continue.
+/// Without an archive it asks for one.
 ///
 /// # Errors
 ///
@@ -195,8 +196,8 @@ fn outside(
     Ok(Vec::new())
 }
 
-/// Makes a copy of content for an editor on a thread. Returns whether it was made at once; until then, keys typed are for
-/// the editor.
+/// Makes a copy of content for an editor on a thread. Returns whether it was made at once; until
+/// then, keys typed are for the editor.
 fn fetch(id: RequestId, entry: Entry, session: &Session, events: &Sender<Event>, limit: u64) -> io::Result<bool> {
     let copy = session.copies.begin(entry.path.name())?;
     let archive = Arc::clone(session.workers.archive());
@@ -265,7 +266,8 @@ fn needs_ground(options: &Options) -> bool {
     options.config.theme == ThemeName::Auto && terminal::depth(variable) != Depth::Mono && terminal::ground(variable).is_none()
 }
 
-/// Returns how pictures are drawn according to settings and environment; `None` if the terminal has to be queried.
+/// Returns how pictures are drawn according to settings and environment; `None` if the terminal has
+/// to be queried.
 fn protocol(options: &Options, state: &State) -> Option<Protocol> {
     let rich = state.settings.theme.depth != Depth::Mono && !state.settings.ascii;
     let by_environment = || match canvas::known(|name| options.environment.text(name)) {

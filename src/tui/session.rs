@@ -1,4 +1,5 @@
-//! The main loop: updates the state with events, passes effects to workers, draws the screen. It returns to the caller for effects that concern the terminal.
+//! The main loop: updates the state with events, passes effects to workers, draws the screen. It
+//! returns to the caller for effects that concern the terminal.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -147,7 +148,8 @@ impl Session {
     fn take_all(&mut self, event: Event) -> Vec<Effect> {
         let mut effects = self.take(event);
         for _ in 0..BATCH {
-            // Requests reach the workers of this archive before the next event, which may show another one.
+            // Requests reach the workers of this archive before the next event, which may show
+            // another one.
             for effect in effects.drain(..) {
                 self.outside.extend(self.workers.perform(effect));
             }

@@ -1,4 +1,4 @@
-//! What the system and the shell ask for while the browser runs: to end, to stop, to go on.
+//! Signals: exit, suspend, resume.
 
 use std::mem;
 use std::thread;
@@ -12,8 +12,8 @@ use signal_hook::low_level::emulate_default_handler;
 use crate::event::Event;
 use crate::terminal;
 
-/// Starts the thread that takes signals. The second one that asks to end does not wait for anything but `clear`. `pass` forgets an interrupt that was for
-/// another program.
+/// Starts the thread that takes signals. The second one that asks to end does not wait for anything
+/// but `clear`. `pass` forgets an interrupt that was for another program.
 ///
 /// # Errors
 ///
@@ -56,8 +56,9 @@ pub fn watch(events: &Sender<Event>, pass: fn(), clear: impl Fn() + Send + 'stat
     Ok(handle)
 }
 
-/// Says whether somebody is there to go on with the process when it stops: a shell in the same session, in another group. Elsewhere, as in
-/// `xterm -e nra`, the system ignores a stop that is typed, too.
+/// Says whether somebody is there to go on with the process when it stops: a shell in the same
+/// session, in another group. Elsewhere, as in `xterm -e nra`, the system ignores a stop that is
+/// typed, too.
 pub fn is_job() -> bool {
     let session = getsid(None).ok();
     session != Some(getpgrp()) && session == getppid().and_then(|parent| getsid(Some(parent)).ok())

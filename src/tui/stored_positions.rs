@@ -1,7 +1,9 @@
-//! What one run leaves for the next: where one was in an archive, how its list was ordered, how the screen was divided.
+//! Positions stored between runs: the entry under the cursor, the sort order, the layout of the
+//! screen.
 //!
-//! It is a small JSON file in the directory for state. Nothing of an encrypted archive goes there, not even the name of its file, and nothing is
-//! kept with `--read-only` or `remember = false`. What does not read counts as nothing remembered: comfort is no reason for a failure.
+//! They are in a small JSON file in the state directory. It contains nothing about encrypted
+//! archives, not even their names, and is not written with `--read-only` or `remember = false`. An
+//! unreadable file counts as empty: a convenience must not cause errors.
 
 use std::fs::{DirBuilder, File};
 use std::io::{self, Read, Write};
@@ -14,24 +16,24 @@ use serde::{Deserialize, Serialize};
 use crate::state::arrange::Sort;
 use nra_format::path::EntryPath;
 
-/// Archives that are remembered.
+/// Most archives that are stored.
 const MAX_PLACES: usize = 100;
-/// Longest path that is remembered, bytes.
+/// Longest path that is stored, bytes.
 const MAX_PATH: usize = 4_096;
 /// Longest file that is read, bytes.
 const MAX_LEN: u64 = 1 << 20;
 
-/// What is remembered.
+/// The stored positions.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct StoredPositions {
     /// Share of the list beside the preview, percent.
     pub share: Option<u16>,
-    /// Where one was, the last archive first.
+    /// Positions, the last archive first.
     places: Vec<StoredPosition>,
 }
 
-/// Where one was in an archive, and how its list was ordered.
+/// A position in an archive, and its sort order.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct StoredPosition {
@@ -50,19 +52,19 @@ pub struct StoredPosition {
 }
 
 impl StoredPosition {
-    /// Returns a path of the archive, as it was kept.
+    /// Returns a stored path.
     pub fn path(text: &str) -> Option<EntryPath> {
         EntryPath::try_from(text).ok()
     }
 }
 
 impl StoredPositions {
-    /// Returns where one was in an archive.
+    /// Returns the position in an archive.
     pub fn place(&self, archive: &str) -> Option<&StoredPosition> {
         self.places.iter().find(|place| place.archive == archive)
     }
 
-    /// Keeps where one is, for the next time. What is too long for that is forgotten.
+    /// Stores a position, unless a path is too long.
     pub fn keep(&mut self, place: StoredPosition) {
         self.places.retain(|other| other.archive != place.archive);
         if [&place.archive, &place.directory, &place.entry].iter().all(|path| path.len() <= MAX_PATH) {
@@ -71,7 +73,7 @@ impl StoredPositions {
         }
     }
 
-    /// Takes over what another run has kept since this one began to remember `archives`.
+    /// Merges positions that another run has stored; `archives` are those of this run.
     fn merge(&mut self, other: Self, archives: &[String]) {
         let kept = |place: &StoredPosition| archives.contains(&place.archive);
         let mut places: Vec<StoredPosition> = self.places.iter().filter(|place| kept(place)).cloned().collect();
@@ -80,16 +82,17 @@ impl StoredPositions {
         self.places = places;
     }
 
-    /// Reads what is remembered.
+    /// Reads the stored positions.
     pub fn read() -> Self {
         file().and_then(|path| read(&path).ok()).unwrap_or_default()
     }
 
-    /// Writes what is remembered, with what other runs have kept meanwhile; `archives` are those of this run.
+    /// Writes the stored positions, merged with those of other runs; `archives` are those of this
+    /// run.
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// Errors of the system.
     pub fn write(mut self, archives: &[String]) -> io::Result<()> {
         let Some(path) = file() else { return Ok(()) };
         self.merge(read(&path).unwrap_or_default(), archives);
@@ -97,7 +100,7 @@ impl StoredPositions {
     }
 }
 
-/// Returns where it is kept, if anywhere.
+/// Returns the path of the file, if there is a state directory.
 fn file() -> Option<PathBuf> {
     Some(etcetera::choose_base_strategy().ok()?.state_dir()?.join("nra").join("browse.json"))
 }
@@ -111,7 +114,7 @@ fn read(path: &Path) -> io::Result<StoredPositions> {
     Ok(serde_json::from_slice(&text)?)
 }
 
-/// Writes a file that only its owner reads, whole or not at all.
+/// Writes a file atomically, readable by its owner only.
 fn write(path: &Path, memory: &StoredPositions) -> io::Result<()> {
     let directory = path.parent().unwrap_or(Path::new("."));
     DirBuilder::new().recursive(true).mode(0o700).create(directory)?;

@@ -1,4 +1,5 @@
-//! The terminal in raw mode, given back as it was: at the end, after a panic, when the program is suspended.
+//! The terminal in raw mode, given back as it was: at the end, after a panic, when the program is
+//! suspended.
 
 use std::io::{self, Write, stdout};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,10 +21,12 @@ use crate::canvas::Protocol;
 use crate::preview::sent;
 use crate::theme::{Depth, Ground};
 
-/// Presses, releases and drags are told, in numbers; mere movements, one event a cell, are not (`?1003`).
+/// Presses, releases and drags are told, in numbers; mere movements, one event a cell, are not
+/// (`?1003`).
 const MOUSE: &str = "\x1b[?1000h\x1b[?1002h\x1b[?1006h";
 
-/// Held by whoever takes the terminal, gives it back, or sends it something: nothing comes behind what gives it back.
+/// Held by whoever takes the terminal, gives it back, or sends it something: nothing comes behind
+/// what gives it back.
 static SENDING: Mutex<()> = Mutex::new(());
 /// The terminal is ours.
 static TAKEN: AtomicBool = AtomicBool::new(false);
@@ -49,7 +52,8 @@ fn sending() -> MutexGuard<'static, ()> {
     SENDING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The only way to the terminal while the browser runs: what is written goes out as a whole, and nowhere when the terminal is not ours.
+/// The only way to the terminal while the browser runs: what is written goes out as a whole, and
+/// nowhere when the terminal is not ours.
 #[derive(Debug, Default)]
 pub struct Out(Vec<u8>);
 
@@ -77,7 +81,8 @@ pub struct Screen {
 }
 
 impl Screen {
-    /// Takes the terminal. Call it from the thread that draws: a panic there gives the terminal back before it is told.
+    /// Takes the terminal. Call it from the thread that draws: a panic there gives the terminal
+    /// back before it is told.
     ///
     /// # Errors
     ///
@@ -121,13 +126,15 @@ impl Screen {
     ///
     /// What the system says.
     pub fn retake(&mut self) -> io::Result<()> {
-        // What is raw already is not made raw again, and whoever had the line may have changed that.
+        // What is raw already is not made raw again, and whoever had the line may have changed
+        // that.
         disable_raw_mode()?;
         self.enter()?;
         self.clear()
     }
 
-    /// Clears the screen, so that the next drawing sends every cell. Nothing is asked: an answer would go to whoever reads the keys.
+    /// Clears the screen, so that the next drawing sends every cell. Nothing is asked: an answer
+    /// would go to whoever reads the keys.
     ///
     /// # Errors
     ///
@@ -170,7 +177,8 @@ impl Drop for Screen {
     }
 }
 
-/// Gives the terminal back if it is ours. Failures are ignored: nobody could do anything about them.
+/// Gives the terminal back if it is ours. Failures are ignored: nobody could do anything about
+/// them.
 fn give_back() {
     let _sending = sending();
     if TAKEN.swap(false, Ordering::SeqCst) {
@@ -183,8 +191,8 @@ fn give_back() {
     }
 }
 
-/// Gives the terminal back for good from another thread than the one that draws, which may be stuck: within a moment, also if the terminal takes no
-/// more characters.
+/// Gives the terminal back for good from another thread than the one that draws, which may be
+/// stuck: within a moment, also if the terminal takes no more characters.
 pub fn abandon() {
     ABANDONED.store(true, Ordering::SeqCst);
     let (done, is_done) = bounded(1);
@@ -197,8 +205,8 @@ pub fn abandon() {
     let _ = disable_raw_mode();
 }
 
-/// Gives the terminal back before a panic of the drawing thread is told. Those of other threads are told by whoever waits for them: words
-/// between the lines of the screen would help nobody.
+/// Gives the terminal back before a panic of the drawing thread is told. Those of other threads are
+/// told by whoever waits for them: words between the lines of the screen would help nobody.
 fn install_hook(drawing: ThreadId) {
     let before = panic::take_hook();
     panic::set_hook(Box::new(move |info| {
@@ -226,8 +234,9 @@ pub fn depth(variable: impl Fn(&str) -> Option<String>) -> Depth {
     }
 }
 
-/// Says whether the terminal is to be given nothing but ASCII: another character set is in use, or `NRA_ACCESSIBLE=1` asks for it. Where no
-/// character set is named at all it is taken for UTF-8, as it is in most containers.
+/// Says whether the terminal is to be given nothing but ASCII: another character set is in use, or
+/// `NRA_ACCESSIBLE=1` asks for it. Where no character set is named at all it is taken for UTF-8, as
+/// it is in most containers.
 pub fn is_plain(variable: impl Fn(&str) -> Option<String>) -> bool {
     let set = |name: &&str| variable(name).filter(|value| !value.is_empty());
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(set);
@@ -278,7 +287,8 @@ mod tests {
     #[cfg(target_os = "linux")]
     const INSIDE: &str = "NRA_TEST_ON_A_TERMINAL";
 
-    /// Runs a test in a process of its own on a pseudo-terminal, between two looks at the modes of the line; returns what that was sent.
+    /// Runs a test in a process of its own on a pseudo-terminal, between two looks at the modes of
+    /// the line; returns what that was sent.
     #[cfg(target_os = "linux")]
     fn on_a_terminal(name: &str) -> String {
         use std::process::{Command, Stdio};

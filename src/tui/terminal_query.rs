@@ -1,6 +1,6 @@
-//! What only the terminal itself can tell: its background (OSC 11), and whether it draws sixels (DA1).
+//! Queries the terminal for its background (OSC 11) and for sixel support (DA1).
 //!
-//! Both are asked at once and before keys are read; what is typed meanwhile is not lost.
+//! Both are queried together, before keys are read. Keys typed meanwhile are kept.
 
 use std::io::{self, Write, stdin, stdout};
 use std::time::{Duration, Instant};
@@ -11,16 +11,17 @@ use crate::event::Event;
 use crate::key::Key;
 use crate::theme::Ground;
 
-/// Tenths of a second that a terminal may be silent: one that does not know a question says nothing, but the line may be slow.
+/// Longest silence of the terminal, tenths of a second. A terminal without support does not
+/// respond, but the line may be slow.
 const TENTHS: u8 = 5;
-/// No answer is awaited longer than this, whatever is typed.
+/// Longest time for a response, whatever is typed.
 const LONGEST: Duration = Duration::from_secs(2);
-/// Between two parts of an answer that comes late.
+/// Longest time between two parts of a late response.
 const LATE: Duration = Duration::from_millis(300);
-/// Bytes of an answer that are looked at.
+/// Longest response, bytes.
 const MAX_ANSWER: usize = 1024;
 
-/// What the terminal told.
+/// The response of the terminal.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TerminalReply {
     /// Its background.
@@ -31,12 +32,13 @@ pub struct TerminalReply {
     pub typed: Vec<Key>,
 }
 
-/// Asks the terminal for its background if `ground`, and what it can draw. It is not asked when keys wait that the answer would be mixed with. Call
-/// it while the terminal is taken and nobody reads from it.
+/// Queries the terminal for sixel support, and for its background if `ground`. It does nothing if
+/// keys are waiting, which the response would be mixed with. Call it in raw mode, while nothing
+/// else reads from the terminal.
 ///
 /// # Errors
 ///
-/// What the system says.
+/// Errors of the system.
 pub fn query(ground: bool) -> io::Result<TerminalReply> {
     if crossterm::event::poll(Duration::ZERO).unwrap_or(true) {
         return Ok(TerminalReply::default());
@@ -53,7 +55,8 @@ pub fn query(ground: bool) -> io::Result<TerminalReply> {
 }
 
 fn question(ground: bool) -> io::Result<Vec<u8>> {
-    // Every terminal answers the second question, and answers come in order: so silence is told from slowness.
+    // Every terminal responds to the second query, and in order, which distinguishes silence from
+    // slowness.
     let questions: &[u8] = if ground { b"\x1b]11;?\x1b\\\x1b[c" } else { b"\x1b[c" };
     stdout().write_all(questions)?;
     stdout().flush()?;
@@ -69,7 +72,7 @@ fn question(ground: bool) -> io::Result<Vec<u8>> {
     Ok(answer)
 }
 
-/// Takes answers and keys apart.
+/// Separates responses from keys.
 fn understood(bytes: &[u8]) -> TerminalReply {
     let mut rest = bytes.to_vec();
     let sixel = attributes(&rest).is_some_and(|(start, end)| {
@@ -86,12 +89,13 @@ fn understood(bytes: &[u8]) -> TerminalReply {
     TerminalReply { ground, sixel, typed: Key::read(&rest) }
 }
 
-/// Says whether an answer that comes after all begins with a key: `ESC ]` is one, where nobody asks any more.
+/// Returns whether a key may be the start of a late response: `ESC ]`.
 pub fn begins_late(event: &Event) -> bool {
     is_key(event, "alt-]")
 }
 
-/// Takes the rest of an answer that comes late from `next`, which gives what is read, or nothing after a while; returns what was typed if it was none.
+/// Reads the rest of a late response from `next`, which returns `None` after a time-out. Returns
+/// the keys if it was not a response.
 ///
 /// # Errors
 ///
@@ -124,7 +128,8 @@ fn attributes(bytes: &[u8]) -> Option<(usize, usize)> {
     (bytes[end] == b'c').then_some((start, end))
 }
 
-/// Returns where an answer to OSC 11 lies, first byte and the one behind it: `ESC ] 11 ; rgb:… BEL`, or with `ESC \` at its end.
+/// Returns where an answer to OSC 11 lies, first byte and the one behind it: `ESC ] 11 ; rgb:…
+/// BEL`, or with `ESC \` at its end.
 fn color(bytes: &[u8]) -> Option<(usize, usize)> {
     let start = find(bytes, b"\x1b]11;")?;
     let rest = &bytes[start + 5..];

@@ -1,4 +1,5 @@
-//! Colours by role. Meaning is never in a colour alone: every role also has a symbol, a word or a modifier.
+//! Colours by role. Meaning is never in a colour alone: every role also has a symbol, a word or a
+//! modifier.
 
 use ratatui::style::{Color, Modifier, Style};
 

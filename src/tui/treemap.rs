@@ -14,7 +14,8 @@ struct Space {
     height: f64,
 }
 
-/// Divides `area` between `sizes`, the largest first: one rectangle each, empty for those that are too small to be seen. They don't overlap.
+/// Divides `area` between `sizes`, the largest first: one rectangle each, empty for those that are
+/// too small to be seen. They don't overlap.
 pub fn squarified(sizes: &[u64], area: Rect) -> Vec<Rect> {
     let mut tiles = vec![Rect::default(); sizes.len()];
     let total: f64 = sizes.iter().map(|&size| size as f64).sum();

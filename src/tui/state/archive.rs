@@ -1,4 +1,4 @@
-//! What is known of the archive that is shown.
+//! The archive shown: name, format, whether it can be changed.
 
 use std::path::PathBuf;
 
@@ -7,38 +7,38 @@ use nra_format::archive::Info;
 use nra_format::container::Container;
 use nra_format::entry::Entry;
 
-/// Why archives of other formats can't be changed.
+/// The message for formats that cannot be changed.
 pub const ONLY_NRA: &str = "Only NRA 5 archives in files can be changed";
 
-/// Why nothing is changed at the user's wish.
+/// The message if the user has forbidden changes.
 pub const READ_ONLY: &str = "The browser was started with --read-only";
 
-/// Why a file that nobody may write to can't be changed.
+/// The message for a write-protected file.
 pub const WRITE_PROTECTED: &str = "The file is write-protected";
 
-/// Why damaged archives can't be changed.
+/// The message for a damaged archive.
 pub const DAMAGED: &str = "A damaged archive cannot be changed";
 
-/// What is known of the archive from its opening.
+/// Facts about the archive shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Facts {
-    /// Its name, harmless to show.
+    /// Its name, escaped for the terminal.
     pub name: String,
-    /// What kind of archive it is, how much it holds.
+    /// Format and totals.
     pub info: Info,
     /// There is a later commit.
     pub is_past: bool,
-    /// Its file, which further commits can be written to, or why none can.
+    /// The file to write commits to, or why none can be written.
     pub file: Result<PathBuf, &'static str>,
-    /// How many archives it lies in.
+    /// Number of archives around it.
     pub depth: usize,
-    /// What it is in the archive around it, if it lies in one.
+    /// Its entry in the archive around it.
     pub inside: Option<Entry>,
-    /// What is unusual about the file.
+    /// Remarks about the file.
     pub remarks: Vec<String>,
-    /// Its index is damaged: what is shown was found in another way.
+    /// Its index is damaged, so entries were recovered in another way.
     pub damaged: bool,
-    /// What it is remembered by, if it may be.
+    /// The key for its stored position, if that may be stored.
     pub home: Option<String>,
 }
 
@@ -58,30 +58,30 @@ impl Default for Facts {
     }
 }
 
-/// Why nothing is planned where an earlier commit is shown.
+/// The message for an earlier commit.
 const PAST: &str = "An earlier commit is shown: ] goes to the newest to make changes, U returns to this one";
 
 impl Facts {
-    /// Returns the file that what is planned here is written to.
+    /// Returns the file that changes are written to.
     ///
     /// # Errors
     ///
-    /// Why nothing can be planned.
+    /// Why no changes can be made.
     pub fn writable_file(&self) -> Result<&PathBuf, &'static str> {
         self.file.as_ref().map_err(|why| *why).and_then(|file| if self.is_past { Err(PAST) } else { Ok(file) })
     }
 
-    /// Takes that it is damaged, which came to light only now, by these remarks.
+    /// Records damage that was detected after opening.
     pub fn turn_out_damaged(&mut self, remarks: impl IntoIterator<Item = String>) {
         self.remarks.extend(remarks);
         self.damaged = true;
-        // Why it can't be changed in any case is a better reason.
+        // An earlier reason against changes holds in any case.
         if self.file.is_ok() {
             self.file = Err(DAMAGED);
         }
     }
 
-    /// Says whether it is of a version whose encryption knows raw keys, not passwords.
+    /// Returns whether its format is encrypted with keys only, not passwords.
     pub fn has_keys_only(&self) -> bool {
         matches!(self.info.container, Container::Nra1 | Container::Nra4)
     }

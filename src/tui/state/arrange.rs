@@ -1,4 +1,4 @@
-//! How the children of a directory are arranged.
+//! Sort order, filter and query of the list.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,20 +8,20 @@ use serde::{Deserialize, Serialize};
 use crate::layout::Column;
 use nra_format::path::EntryPath;
 
-/// What an order goes by.
+/// What the list is sorted by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Sort {
-    /// Names, as the archive has them.
+    /// Name, in the order of the archive.
     #[default]
     Name,
     /// Size, the largest first.
     Size,
-    /// Bytes in the archive, the most first.
+    /// Stored size, the largest first.
     Stored,
-    /// Stored to raw, the worst first.
+    /// Ratio of stored to raw size, the worst first.
     Ratio,
-    /// Time of modification, the newest first.
+    /// Modification time, the newest first.
     Time,
     /// Permissions, the widest first.
     Mode,
@@ -30,7 +30,7 @@ pub enum Sort {
 }
 
 impl Sort {
-    /// Returns the column that shows what the order goes by.
+    /// Returns the column that shows the sort key.
     pub fn column(self) -> Column {
         match self {
             Self::Name => Column::Name,
@@ -44,50 +44,50 @@ impl Sort {
     }
 }
 
-/// Order and filter.
+/// A sort order, a filter and a query.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Arrangement {
-    /// Order.
+    /// What the list is sorted by.
     pub sort: Sort,
-    /// The other way round.
+    /// Reverse the order.
     pub reverse: bool,
-    /// A glob, or a part of names; empty = all.
+    /// A glob, or part of names; empty = all.
     pub filter: String,
-    /// What entries at any depth must be; empty = the children of the directory.
+    /// A query on entries at any depth; empty = the children of the directory.
     pub query: String,
 }
 
 impl Arrangement {
-    /// Says whether only some of the entries are listed.
+    /// Returns whether only some of the entries are listed.
     pub fn is_narrow(&self) -> bool {
         !self.filter.is_empty() || !self.query.is_empty()
     }
 
-    /// Says whether this is how the archive has them, so that nothing has to be known in advance.
+    /// Returns whether this is the order of the archive, which needs no sorting.
     pub fn is_natural(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// Asks for an arrangement.
+/// Requests the list in an arrangement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArrangeRequest {
-    /// Whose children.
+    /// The directory.
     pub directory: Option<EntryPath>,
-    /// Directories whose children follow them (tree).
+    /// Expanded directories of the tree.
     pub open: Arc<BTreeSet<EntryPath>>,
-    /// How.
+    /// The arrangement.
     pub arrangement: Arrangement,
 }
 
-/// What was found, in order.
+/// Entries in the order of the list.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Found {
-    /// The numbers.
+    /// Their numbers.
     pub numbers: Arc<Vec<u64>>,
-    /// The first numbers of groups that stand together, ascending; empty where there are none.
+    /// The first numbers of groups of duplicates, ascending.
     pub firsts: Arc<[u64]>,
-    /// What it adds up to, in words.
+    /// A summary for people.
     pub told: String,
 }
 

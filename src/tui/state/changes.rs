@@ -8,17 +8,18 @@ use crate::state::pending::PendingChanges;
 pub struct Changes {
     /// Pending changes.
     pub pending: PendingChanges,
-    /// Changes that are being written. Until their commit is shown no others can be made: numbers would mean entries of the commit before.
+    /// Changes that are being written. No others can be made until their commit is shown, because
+    /// entry numbers belong to a commit.
     pub writing: Option<Writing>,
 }
 
-/// Plans that have been handed over to a job which writes them.
+/// Changes that a job is writing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Writing {
     /// The job.
     pub job: JobId,
-    /// The plans. They are back when it fails, and tell where everything is once it has written them.
+    /// The changes: pending again if the job fails, and needed to map paths to the new commit.
     pub plans: PendingChanges,
-    /// They are in the archive; the commit that has them is still to be shown.
+    /// They are written, but their commit is not shown yet.
     pub done: bool,
 }

@@ -1,4 +1,4 @@
-//! What lies over the browser and takes the keys.
+//! Dialogs: help, prompts, menus, lists.
 
 use std::fmt;
 
@@ -20,7 +20,7 @@ use crate::state::marks::{Among, Change, SelectedEntries};
 use nra_format::archive::CommitInfo;
 use nra_format::path::EntryPath;
 
-/// Something that lies over the browser.
+/// A dialog.
 #[derive(Debug, Clone)]
 pub enum Dialog {
     /// The keys of a place.
@@ -30,61 +30,62 @@ pub enum Dialog {
         /// First line shown.
         top: usize,
     },
-    /// A line to type.
+    /// A prompt.
     Prompt(Prompt),
-    /// What a row is to begin with, typed in the status line.
+    /// The start of a row name, typed in the status line.
     Jump(Jump),
-    /// The letter of a bookmark for this entry, asked for in the status line.
+    /// The letter of a bookmark for this entry, typed in the status line.
     Bookmark(EntryPath),
-    /// A few things to choose from.
+    /// A menu.
     Menu(Menu),
-    /// Search by typing.
+    /// Search while typing.
     Finder(Finder),
-    /// Facts.
+    /// The properties of an entry.
     Sheet {
-        /// What they are about.
+        /// Title.
         title: String,
-        /// The facts; none before they have come.
+        /// The properties; empty until they are loaded.
         sheet: Sheet,
         /// First line shown.
         top: usize,
     },
     /// The commits of the archive.
     Commits {
-        /// The newest first; none before they have come.
+        /// The newest first; empty until they are loaded.
         list: Vec<CommitInfo>,
-        /// Index of the one under the cursor.
+        /// Index of the commit under the cursor.
         cursor: usize,
     },
-    /// What is planned.
+    /// The pending changes.
     PendingChanges {
         /// Index of the change under the cursor.
         cursor: usize,
     },
     /// The jobs.
     Jobs {
-        /// The job under the cursor, if there was one: others may come above it.
+        /// The job under the cursor. New jobs appear above it.
         job: Option<JobId>,
-        /// From where what it said is shown.
+        /// First part of its log that is shown.
         top: LogPlace,
     },
 }
 
 impl Dialog {
-    /// Says whether it tells of jobs or keys, whatever archive is shown, and nothing is typed or chosen in it.
+    /// Returns whether it is independent of the archive shown, and nothing is typed or chosen in
+    /// it.
     pub fn stays_aside(&self) -> bool {
         matches!(self, Self::Jobs { .. } | Self::Help { .. })
     }
 }
 
-/// Typing what a row begins with.
+/// The start of a row name, while it is typed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Jump {
-    /// What has been typed.
+    /// The typed text.
     pub typed: String,
-    /// The place of the row from which on rows are looked for.
+    /// Place of the row to search from.
     pub from: u64,
-    /// The next such row behind it is asked for.
+    /// Search the next such row after it.
     pub again: bool,
     /// The row is requested.
     pub waiting: bool,
@@ -92,14 +93,14 @@ pub struct Jump {
     pub missed: bool,
 }
 
-/// What a typed line is for, with what it is about: that is what it was opened for, wherever the cursor is by then.
+/// What a prompt is for, and what it was opened on: the cursor may have moved since.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PromptKind {
-    /// Directory to extract these entries to.
+    /// Target directory for these entries.
     Extract(SelectedEntries),
-    /// Glob of entries whose marks change.
+    /// Glob of entries to mark or unmark.
     Mark(Among, Change),
-    /// What rows have to contain, instead of this.
+    /// A filter; the previous one.
     Filter(String),
     /// New name of this entry.
     Rename(EntryPath),
@@ -107,57 +108,57 @@ pub enum PromptKind {
     Add(Option<EntryPath>),
     /// Name of a directory to make in this one.
     MakeDirectory(Option<EntryPath>),
-    /// Archive to write.
+    /// The new archive of a conversion.
     Convert,
-    /// Archive to write what reads to.
+    /// The new archive for readable entries.
     Salvage,
-    /// What entries must be.
+    /// A query.
     Query,
-    /// Message of a commit, and how the program ends behind it, if it does.
+    /// Message of a commit, and how to quit afterwards, if at all.
     Message(Option<QuitMode>),
-    /// Password of the archive behind this target.
+    /// Password for opening this target.
     Password(Box<OpenTarget>),
-    /// What is sought in the preview.
+    /// Text to search in the preview.
     Seek,
     /// Line or offset to go to in the preview.
     Goto,
 }
 
-/// What is looked at before it is done.
+/// What is being checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PendingCheck {
-    /// What was typed, and what for.
+    /// A typed line.
     Typed(PromptKind, String),
-    /// What is to be planned by a key.
+    /// A change made with a key.
     Change,
-    /// Index of the plan that is to be taken back.
+    /// Undoing the change with this index.
     Undo(usize),
 }
 
-/// A line to type.
+/// A prompt.
 #[derive(Debug, Clone)]
 pub struct Prompt {
-    /// What it is for.
+    /// Kind of the prompt.
     pub purpose: PromptKind,
-    /// What is asked.
+    /// Title.
     pub title: String,
-    /// More about it.
+    /// Note below the title.
     pub note: String,
-    /// What has been typed.
+    /// The typed text.
     pub input: Input,
-    /// What becomes of existing files: index of the policy; `None` where that is no question.
+    /// Index of the policy for existing files; `None` if there is no choice.
     pub policy: Option<usize>,
-    /// What was wrong with it.
+    /// The error.
     pub error: Option<String>,
-    /// How it could go on.
+    /// Possible completions.
     pub choices: String,
-    /// The first answer has not been touched: what is typed takes its place.
+    /// The suggestion is unchanged: typing replaces it.
     pub fresh: bool,
-    /// What has been typed, if that is shown to nobody: the line has a dot for each of its characters.
+    /// The typed text if it is secret: the line shows a dot for each character.
     pub hidden: Option<Hidden>,
 }
 
-/// Text that is typed and not shown, wiped behind it.
+/// Secret text, wiped from memory after use.
 #[derive(Clone)]
 pub struct Hidden(Zeroizing<String>);
 
@@ -168,15 +169,15 @@ impl fmt::Debug for Hidden {
 }
 
 impl Hidden {
-    /// What stands in the line for a character.
+    /// Shown for each character.
     const DOT: char = '•';
 
     fn new() -> Self {
-        // More than is typed: text that grows into other memory leaves the old one to be wiped.
+        // More than is typed: text that grows would leave a copy in memory.
         Self(Zeroizing::new(String::with_capacity(256)))
     }
 
-    /// Puts text behind so many characters.
+    /// Inserts text after this many characters.
     fn insert(&mut self, place: usize, text: &str) {
         let len = self.0.len() + text.len();
         if len > self.0.capacity() {
@@ -188,12 +189,13 @@ impl Hidden {
         self.0.insert_str(at, text);
     }
 
-    /// Does to the text what has been done to the dots: `before` are their number and the place of the cursor, `typed` what has come.
+    /// Repeats an edit of the dots on the text: `before` is their number and the cursor before it,
+    /// `typed` the new character.
     fn follow(&mut self, before: (usize, usize), line: &Input, typed: Option<char>) {
         let (dots, cursor) = (line.value().chars().count(), line.cursor());
         match typed {
             Some(c) if dots > before.0 => self.insert(before.1, c.encode_utf8(&mut [0; 4])),
-            // What goes goes from where the cursor is then.
+            // Characters are deleted at the cursor.
             _ => {
                 let (from, to) = (byte_of(&self.0, cursor), byte_of(&self.0, cursor + before.0.saturating_sub(dots)));
                 self.0.replace_range(from..to, "");
@@ -201,7 +203,7 @@ impl Hidden {
         }
     }
 
-    /// Returns the text, which leaves this.
+    /// Returns the text.
     pub fn take(self) -> Zeroizing<Vec<u8>> {
         let mut text = self.0;
         Zeroizing::new(std::mem::take(&mut *text).into_bytes())
@@ -209,19 +211,19 @@ impl Hidden {
 }
 
 impl PromptKind {
-    /// Says whether a path on disk is asked for.
+    /// Returns whether it asks for a path on disk.
     pub fn is_path(&self) -> bool {
         matches!(self, Self::Extract(_) | Self::Add(_) | Self::Convert | Self::Salvage)
     }
 
-    /// Says whether it is a directory.
+    /// Returns whether that is a directory.
     pub fn is_directory(&self) -> bool {
         matches!(self, Self::Extract(_))
     }
 }
 
 impl Prompt {
-    /// Asks for a line, with `typed` as a first answer.
+    /// Returns a prompt with `typed` as the suggestion.
     pub fn new(purpose: PromptKind, title: impl Into<String>, note: &str, typed: impl Into<Input>) -> Self {
         let (title, note, input): (_, _, Input) = (title.into(), note.to_owned(), typed.into());
         let fresh = !input.value().is_empty();
@@ -229,7 +231,7 @@ impl Prompt {
         Self { purpose, title, note, input, policy: None, error: None, choices: String::new(), fresh, hidden }
     }
 
-    /// Edits the line; says whether the text is another.
+    /// Edits the line. Returns whether the text has changed.
     pub fn edit(&mut self, key: Key) -> bool {
         let replaced = key.typed().is_some() || matches!(key.code, KeyCode::Backspace | KeyCode::Delete);
         if std::mem::take(&mut self.fresh) && replaced {
@@ -246,7 +248,7 @@ impl Prompt {
         changed
     }
 
-    /// Takes pasted text; says whether there was room for all of it.
+    /// Inserts pasted text. Returns whether all of it fit.
     pub fn paste(&mut self, text: &str) -> bool {
         if std::mem::take(&mut self.fresh) {
             self.input.reset();
@@ -259,79 +261,79 @@ impl Prompt {
     }
 }
 
-/// What a choice leads to.
+/// What a menu item does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Choice {
-    /// The action of a key.
+    /// Runs an action.
     Do(Action),
-    /// A column appears, or goes.
+    /// Shows or hides a column.
     Column(Column),
-    /// To an entry.
+    /// Goes to an entry.
     Go(EntryPath),
-    /// The program ends, if nothing is planned.
+    /// Quits, unless changes are pending.
     Leave(QuitMode),
-    /// It ends, and what is planned is dropped.
+    /// Quits and drops pending changes.
     Drop(QuitMode),
-    /// It ends, and what is planned is written before.
+    /// Writes pending changes and quits.
     Write(QuitMode),
-    /// Something else is opened.
+    /// Opens something else.
     Open(OpenTarget),
-    /// The archive is compacted.
+    /// Compacts the archive.
     Compact,
-    /// It returns to a commit.
+    /// Returns to a commit.
     Return(u64),
-    /// These entries of a commit come back.
+    /// Restores these entries from a commit.
     BringBack(u64, SelectedEntries),
     /// Nothing.
     Nothing,
 }
 
-/// What becomes of jobs when the program ends.
+/// What to do with running jobs on quitting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum QuitMode {
-    /// They are stopped.
+    /// Stop them.
     Stop,
-    /// They come to their end first.
+    /// Wait for them.
     Wait,
-    /// The same, without a screen.
+    /// Wait for them without a screen.
     Detach,
 }
 
-/// A few things to choose from.
+/// A menu.
 #[derive(Debug, Clone)]
 pub struct Menu {
-    /// What it is about.
+    /// Title.
     pub title: String,
-    /// Sentences above the choices.
+    /// Text above the items.
     pub lines: Vec<String>,
-    /// The choices: a key, words, what follows.
+    /// The items: key, text, what it does.
     pub items: Vec<(char, String, Choice)>,
-    /// Index of the one that Enter takes.
+    /// Index of the item under the cursor.
     pub cursor: usize,
-    /// What it is, where that matters.
+    /// What the menu is about.
     pub about: About,
 }
 
-/// What a menu is, where more depends on it than what is chosen.
+/// What a menu is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum About {
-    /// A few things to choose from.
+    /// A menu.
     Choices,
-    /// The question what becomes of work when the program ends.
+    /// Running jobs, on quitting.
     Leaving,
-    /// The question what becomes of plans.
+    /// Pending changes that would be lost.
     PendingChanges,
-    /// What compacting would save, which is still being looked for.
+    /// The estimate for compacting, which is being computed.
     Weighing,
 }
 
 impl Menu {
-    /// Rows of its sentences at most, where there are many.
+    /// Most rows of text.
     const MOST_TOLD: usize = 8;
-    /// Columns of the key in front of the words of a choice.
+    /// Columns before the text of an item, for its key.
     pub const WORDS: u16 = 3;
 
-    /// Returns columns and rows inside its frame.
+    /// Returns the size inside the frame.
     pub fn size(&self, screen: Rect) -> (u16, u16) {
         let words = self.items.iter().map(|(_, words, _)| glyphs::width(words) + 4);
         let lines = self.lines.iter().map(|line| glyphs::width(line));
@@ -342,7 +344,7 @@ impl Menu {
         (width, rows.min(screen.height.saturating_sub(2)))
     }
 
-    /// Returns how many rows each choice takes in so many columns: two where the words of some are longer than one.
+    /// Returns the rows per item: two if the text of any item does not fit into one.
     pub fn each(&self, width: u16) -> u16 {
         let room = usize::from(width.saturating_sub(Self::WORDS));
         1 + u16::from(self.items.iter().any(|(_, words, _)| glyphs::width(words) > room))
@@ -352,15 +354,15 @@ impl Menu {
         self.items.len() * usize::from(self.each(width))
     }
 
-    /// Returns its sentences in lines of a width, as far as the choices, which come first, leave room for them and an empty row; and how many more
-    /// there are.
+    /// Returns its text in lines of a width, as far as the items leave room for it and an empty
+    /// row. The last line is the number of sentences that did not fit.
     pub fn told(&self, width: u16, height: u16) -> Vec<String> {
         let room = usize::from(height).saturating_sub(self.rows(width) + 1).min(Self::MOST_TOLD);
         let wrapped = |line: &String| glyphs::wrapped(line, usize::from(width)).map(str::to_owned).collect::<Vec<_>>();
         let mut sentences: Vec<Vec<String>> = self.lines.iter().take(room + 1).map(wrapped).collect();
         let rows = |sentences: &[Vec<String>]| sentences.iter().map(Vec::len).sum::<usize>();
         if sentences.len() < self.lines.len() || rows(&sentences) > room {
-            // One row says what there is no room for.
+            // One row is for the number of sentences that do not fit.
             while rows(&sentences) >= room && sentences.len() > 1 {
                 sentences.pop();
             }
@@ -371,7 +373,8 @@ impl Menu {
     }
 }
 
-/// Edits a line; says whether the key meant something there, and whether the text is another.
+/// Edits a line. Returns `None` if the key has no meaning there, otherwise whether the text has
+/// changed.
 pub fn edit(input: &mut Input, key: Key) -> Option<bool> {
     let control = key.modifiers.contains(KeyModifiers::CONTROL);
     let word = key.modifiers.intersects(KeyModifiers::ALT | KeyModifiers::CONTROL);
@@ -396,11 +399,11 @@ pub fn edit(input: &mut Input, key: Key) -> Option<bool> {
     Some(input.handle(request).is_some_and(|changed| changed.value))
 }
 
-/// Bytes that a line takes of pasted text: more than any path has.
+/// Most bytes of pasted text in a line: longer than any path.
 pub const MAX_LINE: usize = 64 << 10;
 
-/// Returns what a line takes of pasted text, and whether `room` bytes are enough for all of it: lines with a space between them, without other control
-/// characters. It may be a password.
+/// Returns pasted text as one line, and whether all of it fits into `room` bytes. Line breaks
+/// become spaces, and other control characters are removed. The text may be a password.
 pub fn one_line(text: &str, room: usize) -> (Zeroizing<String>, bool) {
     let text = text.trim_end_matches(['\r', '\n']);
     let chars = text.char_indices().filter(|(at, c)| *c != '\n' || !text[..*at].ends_with('\r'));
@@ -415,19 +418,19 @@ pub fn one_line(text: &str, room: usize) -> (Zeroizing<String>, bool) {
     (line, true)
 }
 
-/// Returns where a character begins.
+/// Returns the byte offset of a character.
 fn byte_of(text: &str, place: usize) -> usize {
     text.char_indices().nth(place).map_or(text.len(), |(at, _)| at)
 }
 
-/// Puts text into a line all at once.
+/// Inserts text into a line.
 fn insert(input: &mut Input, text: &str) {
     let (mut line, cursor) = (input.value().to_owned(), input.cursor());
     line.insert_str(byte_of(&line, cursor), text);
     *input = Input::new(line).with_cursor(cursor + text.chars().count());
 }
 
-/// Puts pasted text into a line; says whether there was room for all of it.
+/// Inserts pasted text into a line. Returns whether all of it fit.
 pub fn paste(input: &mut Input, text: &str) -> bool {
     let (line, whole) = one_line(text, MAX_LINE.saturating_sub(input.value().len()));
     insert(input, &line);

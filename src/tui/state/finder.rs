@@ -1,4 +1,4 @@
-//! Search by typing: over the names in the archive, or over the commands.
+//! Search while typing: over paths, commands or archives.
 
 use std::path::PathBuf;
 
@@ -18,18 +18,18 @@ pub enum Over {
     Archives,
 }
 
-/// Something that was found.
+/// A search result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hit {
-    /// What Enter leads to.
+    /// What Enter opens.
     pub goal: Goal,
-    /// What is shown.
+    /// Its text.
     pub text: String,
-    /// Places of the characters that matched, counted as they are seen: a letter with its accents is one.
+    /// Indexes of the matched characters; a letter with its accents counts as one.
     pub matched: Vec<u32>,
 }
 
-/// Where a hit leads.
+/// What a result opens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Goal {
     /// To an entry.
@@ -40,38 +40,38 @@ pub enum Goal {
     Archive(PathBuf),
 }
 
-/// Asks for paths that match.
+/// Requests paths that match.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FindRequest {
-    /// Below which directory.
+    /// The directory to search below.
     pub directory: Option<EntryPath>,
-    /// What was typed.
+    /// The typed text.
     pub pattern: String,
 }
 
-/// What has been found so far.
+/// The results so far.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FindResponse {
-    /// The best hits, the best first.
+    /// The best results, the best first.
     pub hits: Vec<Hit>,
-    /// How many match.
+    /// Number of matches.
     pub matches: u64,
-    /// How many were looked at.
+    /// Number of paths searched.
     pub searched: u64,
-    /// Nothing more will come.
+    /// The search is complete.
     pub complete: bool,
     /// Why the search ended early.
     pub error: Option<String>,
 }
 
-/// The paths that were found last, to be gone through.
+/// The results of the last search, to step through.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SearchResults {
-    /// The best of them.
+    /// The best results.
     pub paths: Vec<EntryPath>,
-    /// Which of these was gone to.
+    /// Index of the current one.
     pub at: usize,
-    /// How many there are in all.
+    /// Number of all matches.
     pub matches: u64,
 }
 
@@ -80,28 +80,28 @@ pub struct SearchResults {
 pub struct Finder {
     /// What is searched.
     pub over: Over,
-    /// Within a directory: whether the whole archive is searched instead of what is below it.
+    /// In a directory: whether to search the whole archive instead of that directory.
     pub whole: Option<bool>,
-    /// What has been typed.
+    /// The typed text.
     pub input: Input,
-    /// What has been found.
+    /// The results.
     pub hits: Vec<Hit>,
-    /// Index of the hit under the cursor.
+    /// Index of the result under the cursor.
     pub cursor: usize,
-    /// How many match.
+    /// Number of matches.
     pub matches: u64,
-    /// How many were looked at.
+    /// Number of paths searched.
     pub searched: u64,
-    /// The search is over.
+    /// The search is complete.
     pub complete: bool,
     /// Why it ended early.
     pub error: Option<String>,
-    /// What has been found is for what is typed now.
+    /// The results are for the typed text.
     pub answered: bool,
 }
 
 impl Finder {
-    /// Begins a search.
+    /// Starts a search.
     pub fn new(over: Over) -> Self {
         Self {
             over,

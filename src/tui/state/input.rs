@@ -9,12 +9,12 @@ use crate::action::Action;
 use crate::key::Key;
 use crate::state::dialog::PendingCheck;
 
-/// What is typed.
+/// Input from the keyboard.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Typed {
     /// A key.
     Key(Key),
-    /// Text that is pasted. It may be a password.
+    /// Pasted text. It may be a password.
     Text(Zeroizing<String>),
 }
 

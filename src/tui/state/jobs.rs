@@ -1,4 +1,4 @@
-//! Work in the background: how far it is, how fast it goes, what it said.
+//! Jobs: progress, speed, log.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -11,22 +11,22 @@ use crate::task::Task;
 const SMOOTH: f64 = 2.0;
 /// No estimate is given before a job has run this long.
 const SETTLE: Duration = Duration::from_millis(500);
-/// Finished jobs that are kept.
+/// Most ended jobs that are kept.
 const KEEP: usize = 50;
 
 /// Number of a job.
 pub type JobId = u64;
 
-/// Where what a job said is shown from: one of its sentences, and a row of that.
+/// A position in the log of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct LogPlace {
-    /// Index of the sentence.
+    /// Index of the message.
     pub sentence: usize,
-    /// Index of the row.
+    /// Index of its row.
     pub row: usize,
 }
 
-/// How far a job is.
+/// Progress of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Progress {
     /// Entries done.
@@ -39,17 +39,17 @@ pub struct Progress {
     pub all_bytes: u64,
 }
 
-/// What a job's speed and end are told by.
+/// What speed and remaining time are computed from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Amount {
-    /// Bytes done, and to do; 0 if that is not known.
+    /// Bytes done and to do; 0 if unknown.
     Bytes(u64, u64),
-    /// The same of entries, where they have no content.
+    /// Entries done and to do, if they have no content.
     Entries(u64, u64),
 }
 
 impl Amount {
-    /// Returns what is done, and what there is to do.
+    /// Returns what is done and what is to do.
     fn numbers(self) -> (u64, u64) {
         let (Self::Bytes(done, all) | Self::Entries(done, all)) = self;
         (done, all)
@@ -67,22 +67,22 @@ impl Progress {
     }
 }
 
-/// What a job tells.
+/// An event of a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum JobEvent {
-    /// It waits for its turn, or does no longer.
+    /// It waits for its turn, or has started.
     Waiting(bool),
-    /// How far it is, and the path in work.
+    /// Progress and current path.
     Progress(Progress, String),
-    /// Something went wrong without ending it.
+    /// A warning.
     Warning(String),
-    /// It reads content that needs a password: what was to be done; the password that was given, if any, is wrong.
+    /// It needs a password: the job to restart; true if a wrong password was given.
     NeedsPassword(Box<Task>, bool),
-    /// The changes it was given are in the archive, as the commit of this number, whatever else it has to say.
+    /// Its changes are written as the commit with this number.
     Written(u64),
-    /// The archive it was started for is damaged: what is known of that.
+    /// It has found damage in its archive.
     Damage(Vec<String>),
-    /// It is over.
+    /// It has ended.
     End(Ending, String),
 }
 
@@ -91,7 +91,7 @@ pub enum JobEvent {
 pub enum Ending {
     /// Everything was done.
     Done,
-    /// Done, but something is missing or wrong.
+    /// Done with warnings.
     Degraded,
     /// It failed.
     Failed,
@@ -106,42 +106,42 @@ pub struct Job {
     pub id: JobId,
     /// What it does, for people.
     pub title: String,
-    /// How far it is.
+    /// Its progress.
     pub progress: Progress,
-    /// The path in work.
+    /// The current path.
     pub current: String,
-    /// How it ended, and a sentence on it.
+    /// How it ended, and the result for people.
     pub ending: Option<(Ending, String)>,
-    /// What went wrong on the way.
+    /// Warnings.
     pub log: Vec<String>,
-    /// What it took the marks of, as long as it is under way: it is marked again when nothing comes of the work.
+    /// The marked entries it works on. They are marked again if it fails.
     pub marks: Arc<Vec<Range<u64>>>,
-    /// Which of the archives that were shown it was started for.
+    /// Epoch of the archive it was started for.
     pub epoch: u64,
-    /// The identity of that archive, if it has one.
+    /// ID of that archive, if it has one.
     pub archive: Option<[u8; 16]>,
-    /// It has been asked to stop.
+    /// It is being stopped.
     pub stopping: bool,
-    /// It waits until it may go on.
+    /// It is paused.
     pub paused: bool,
-    /// It waits until others have ended.
+    /// It waits for its turn.
     pub waiting: bool,
-    /// Bytes a second, or entries, smoothed.
+    /// Bytes or entries per second, smoothed.
     pub rate: f64,
     started: Duration,
-    /// When it ended, or last told something.
+    /// Time of its last event.
     pub updated: Duration,
 }
 
 impl Job {
-    /// Returns how much is done, 0 to 1, if that is known.
+    /// Returns the share that is done, 0 to 1, if it is known.
     pub fn share(&self) -> Option<f64> {
         let Progress { entries, all_entries, bytes, all_bytes } = self.progress;
         let part = |done: u64, all: u64| (all > 0).then(|| (done as f64 / all as f64).min(1.0));
         part(bytes, all_bytes).or_else(|| part(entries, all_entries))
     }
 
-    /// Returns how long it will still take, once that can be told.
+    /// Returns the remaining time, once it can be estimated.
     pub fn left(&self) -> Option<Duration> {
         let (done, all) = self.progress.amount().numbers();
         if all == 0 || self.rate < 1.0 || self.updated - self.started < SETTLE {
@@ -150,12 +150,12 @@ impl Job {
         Some(Duration::from_secs_f64((all.saturating_sub(done) as f64 / self.rate).min(1e7)))
     }
 
-    /// Returns how long it has run.
+    /// Returns its running time.
     pub fn elapsed(&self) -> Duration {
         self.updated - self.started
     }
 
-    /// Lets it wait, or go on. The time that it waits says nothing about its speed.
+    /// Pauses or resumes it. Paused time does not count for its speed.
     pub fn pause(&mut self, pause: bool, now: Duration) {
         self.paused = pause;
         self.updated = now;
@@ -179,7 +179,7 @@ impl Job {
             }
             JobEvent::Waiting(waiting) => {
                 self.waiting = waiting;
-                // How long it takes is told from here on.
+                // Its running time starts now.
                 (self.started, self.updated) = (now, now);
             }
             JobEvent::Warning(text) => self.log.push(text),
@@ -234,21 +234,21 @@ impl Jobs {
         self.last
     }
 
-    /// Notes for which archive a job is: the `epoch`th to be shown, and its identity.
+    /// Sets the archive of a job: its epoch and ID.
     pub fn belongs(&mut self, id: JobId, epoch: u64, archive: Option<[u8; 16]>) {
         if let Some(job) = self.list.iter_mut().find(|job| job.id == id) {
             (job.epoch, job.archive) = (epoch, archive);
         }
     }
 
-    /// Notes what a job took the marks of.
+    /// Sets the marked entries of a job.
     pub fn took(&mut self, id: JobId, marks: Arc<Vec<Range<u64>>>) {
         if let Some(job) = self.list.iter_mut().find(|job| job.id == id) {
             job.marks = marks;
         }
     }
 
-    /// Keeps a sentence among the jobs, to be read again.
+    /// Adds a message to the list of jobs, unless it is there.
     pub fn note(&mut self, title: String, ending: Ending, text: String, now: Duration) {
         if !self.list.iter().any(|job| job.title == title && job.ending.as_ref().is_some_and(|(_, told)| *told == text)) {
             let id = self.add(title, now);
@@ -256,24 +256,24 @@ impl Jobs {
         }
     }
 
-    /// Takes what a job tells and returns the job.
+    /// Updates a job with an event and returns it.
     pub fn take(&mut self, id: JobId, news: JobEvent, now: Duration) -> Option<&mut Job> {
         let job = self.list.iter_mut().find(|job| job.id == id)?;
         job.take(news, now);
         Some(job)
     }
 
-    /// Returns the place of a job in the list from the newest on: the first one when it is not there any more.
+    /// Returns the index of a job in the list, the newest first; 0 if it is gone.
     pub fn place(&self, id: Option<JobId>) -> usize {
         self.list.iter().rev().position(|job| Some(job.id) == id).unwrap_or(0)
     }
 
-    /// Returns the job at a place in the list from the newest on.
+    /// Returns the job at an index of the list, the newest first.
     pub fn at(&self, place: usize) -> Option<JobId> {
         self.list.iter().rev().nth(place).map(|job| job.id)
     }
 
-    /// Returns the jobs that run.
+    /// Returns the running jobs.
     pub fn running(&self) -> impl Iterator<Item = &Job> {
         self.list.iter().filter(|job| job.ending.is_none())
     }

@@ -1,32 +1,32 @@
-//! A row of the list with what is known of it.
+//! A row of the list, with details that are loaded later.
 
 use crate::rows::Row;
 use nra_format::entry::Kind;
 
-/// What a row shows beside its entry; found out after the row is there.
+/// Details of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Facts {
     /// Size of the content below a directory, bytes.
     pub content_bytes: Option<u64>,
-    /// Bytes that hold the content of a file.
+    /// Stored size of a file, bytes.
     pub stored_bytes: Option<u64>,
-    /// Numbers of a directory and all below it: the first, and the one behind the last.
+    /// Entry numbers of a directory and everything below it: first, and one past the last.
     pub numbers: Option<(u64, u64)>,
 }
 
-/// A row with what is known of it.
+/// A row with its details.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
     /// The row.
     pub row: Row,
-    /// What is known beyond.
+    /// Its details.
     pub facts: Option<Facts>,
-    /// That is asked for.
+    /// Its details are requested.
     pub asked: bool,
 }
 
 impl Line {
-    /// Returns the size to show: of a file, or of all below a directory once it is known.
+    /// Returns the size of a file, or of everything below a directory once it is known.
     pub fn size(&self) -> Option<u64> {
         match self.row.entry.kind {
             Kind::File => Some(self.row.entry.size),

@@ -1,4 +1,4 @@
-//! The list of entries: a window of rows, a cursor, and what has to be fetched next.
+//! Rows of the list: a loaded window, the cursor, and which rows to load next.
 
 use std::ops::Range;
 
@@ -7,15 +7,16 @@ use crate::state::line::{Facts, Line};
 use nra_format::entry::{Entry, Kind};
 use nra_format::path::EntryPath;
 
-/// Rows that are fetched at once.
+/// Rows per request.
 pub const FETCH: usize = 256;
-/// Rows that are kept, as long as their names have no more than so many bytes: with names of 64 KiB it is those around the cursor.
+/// Most rows that are kept, and most bytes of their names. Beyond that, only rows near the cursor
+/// are kept.
 const KEEP: usize = 2_048;
 const KEEP_NAMES: usize = 4 << 20;
-/// With fewer rows than this between the cursor and the end of the window more are fetched.
+/// More rows are loaded if fewer than this are left between cursor and end of the window.
 const MARGIN: usize = 128;
 
-/// Asks for rows.
+/// Requests rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RowsRequest {
     /// What is listed.
@@ -29,7 +30,7 @@ pub struct RowsRequest {
 /// Rows, or why there are none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RowsResponse {
-    /// What was asked.
+    /// Which rows were requested.
     pub want: Want,
     /// The rows.
     pub page: Result<Page, RowsError>,
@@ -40,7 +41,7 @@ pub struct RowsResponse {
 pub enum RowsError {
     /// There is no such directory.
     Gone,
-    /// They do not read: a sentence on it.
+    /// They cannot be read: the error.
     Failed(String),
 }
 
@@ -59,23 +60,23 @@ pub struct Listing {
     pub height: usize,
     /// Numbers of everything below the directory.
     pub below: Range<u64>,
-    /// Something has been loaded.
+    /// Rows, or an error, have been loaded.
     pub loaded: bool,
-    /// Why nothing was.
+    /// Why there are no rows.
     pub error: Option<String>,
-    /// Entries that did not read.
+    /// Unreadable entries.
     pub lost: u64,
-    /// The largest size of a row that has been seen, bytes: what bars are measured against.
+    /// The largest size of a row so far, bytes: the full length of a bar.
     pub largest: u64,
     /// The window begins with the list.
     first: bool,
     /// The window ends with the list.
     last: bool,
-    /// What has been asked for.
+    /// The rows that are requested.
     waiting: Option<Want>,
-    /// Rows that the cursor still has to go when there are more.
+    /// Rows the cursor still has to move once they are loaded.
     owed: isize,
-    /// Row of the screen that the cursor is to have when the rows come.
+    /// Screen row of the cursor once rows are loaded.
     row: Option<usize>,
 }
 
@@ -129,7 +130,8 @@ impl Listing {
         Some((at.saturating_sub(range.start)) as f64 / span as f64)
     }
 
-    /// Returns the numbers of a row and all that lies below it, as far as the rows behind it, or what is known of it, tell.
+    /// Returns the numbers of a row and all that lies below it, as far as the rows behind it, or
+    /// what is known of it, tell.
     pub fn numbers(&self, index: usize) -> Option<Range<u64>> {
         let line = self.lines.get(index)?;
         let number = line.row.number;
@@ -218,8 +220,8 @@ impl Listing {
         }
     }
 
-    /// Returns the rows on the screen of which `lacks` something is to be found out, if one of them has not been asked for. The others are not any more:
-    /// what is on the screen comes first.
+    /// Returns the rows on the screen of which `lacks` something is to be found out, if one of them
+    /// has not been asked for. The others are not any more: what is on the screen comes first.
     pub fn lacking(&mut self, lacks: impl Fn(&Line) -> bool) -> Vec<(u64, Entry)> {
         let visible = self.visible();
         let lacks = |line: &Line| line.facts.is_none() && lacks(line);

@@ -16,27 +16,27 @@ pub enum Marked {
     Yes,
 }
 
-/// What work is about, as it was when that was asked for: marks and cursor may have changed by the time it begins.
+/// The entries a job works on. Marks and cursor may change before it starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SelectedEntries {
     /// Numbers of the entries.
     pub ranges: Arc<Vec<Range<u64>>>,
     /// What they are, for people.
     pub told: String,
-    /// They are marked, and not only under the cursor.
+    /// They are marked entries, not the one under the cursor.
     pub marked: bool,
     /// Size of their content once it is known, bytes.
     pub content_bytes: Option<u64>,
-    /// Components that lead to the directory shown, if all of them lie below it.
+    /// Path components of the directory shown, if all of them are below it.
     pub above: usize,
 }
 
-/// Where a glob looks for what it means.
+/// Where a glob is matched.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Among {
     /// Below this directory, `None` = the top.
     pub directory: Option<EntryPath>,
-    /// Only among these numbers, if the list is of some entries.
+    /// Only these entry numbers, if the list is filtered.
     pub rows: Option<Arc<Vec<u64>>>,
 }
 
@@ -45,9 +45,9 @@ pub struct Among {
 pub enum Change {
     /// They are added.
     Add,
-    /// They are taken away.
+    /// They are removed.
     Remove,
-    /// Marked ones are taken away, others added.
+    /// They are inverted.
     Invert,
 }
 
@@ -64,7 +64,7 @@ pub struct Marks {
 }
 
 impl Marks {
-    /// Says whether there are none.
+    /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }
@@ -79,7 +79,7 @@ impl Marks {
         &self.ranges
     }
 
-    /// Says how much of some numbers is marked.
+    /// Returns whether a range of numbers is marked.
     pub fn of(&self, numbers: &Range<u64>) -> Marked {
         let first = self.ranges.partition_point(|range| range.end <= numbers.start);
         match self.ranges.get(first).filter(|range| range.start < numbers.end && !numbers.is_empty()) {
@@ -89,7 +89,7 @@ impl Marks {
         }
     }
 
-    /// Changes the marks of some numbers: in time that goes by how many ranges there are, without a look into any of them.
+    /// Changes the marks of some numbers, in time proportional to the number of ranges.
     pub fn change(&mut self, numbers: Vec<Range<u64>>, change: Change) {
         let numbers = tidy(numbers);
         let keep = |marked: bool, named: bool| match change {
@@ -106,13 +106,13 @@ impl Marks {
         self.content_bytes = None;
     }
 
-    /// Takes all marks away.
+    /// Clears all marks.
     pub fn clear(&mut self) {
         *self = Self { anchor: self.anchor, ..Self::default() };
     }
 }
 
-/// Puts ranges into order; those that touch become one. Nothing is done about those that are so already.
+/// Sorts ranges and joins those that touch.
 pub fn tidy(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
     let apart = |pair: &[Range<u64>]| pair[0].end < pair[1].start;
     if ranges.windows(2).all(apart) && !ranges.iter().any(Range::is_empty) {
@@ -130,7 +130,8 @@ pub fn tidy(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
     ranges
 }
 
-/// Goes through two tidy lists at once and keeps the numbers that `keep` accepts by whether they are in the first and in the second.
+/// Merges two sorted lists of ranges: keeps the numbers that `keep` accepts, given whether each
+/// list has them.
 fn combined(first: &[Range<u64>], second: &[Range<u64>], keep: impl Fn(bool, bool) -> bool) -> Vec<Range<u64>> {
     let mut kept: Vec<Range<u64>> = Vec::with_capacity(first.len() + second.len());
     let bounds = |ranges: &[Range<u64>], bound: usize| {

@@ -1,4 +1,4 @@
-//! Everything the screen shows, as plain data: a part of the screen per module.
+//! The state: everything the screen shows, as plain data, with one module per part of the screen.
 
 pub mod archive;
 pub mod arrange;
@@ -126,7 +126,7 @@ impl State {
         }
     }
 
-    /// Says whether nothing can be shown on the screen.
+    /// Returns whether the screen is too small to show anything.
     pub fn is_too_small(&self) -> bool {
         self.screen.width < SMALLEST.0 || self.screen.height < SMALLEST.1
     }
@@ -136,13 +136,13 @@ impl State {
         self.layout.areas(self.screen, self.settings.linear)
     }
 
-    /// Returns the columns of a list that is so wide.
+    /// Returns the columns of a list of this width.
     pub fn columns_in(&self, width: u16) -> Columns {
         let sorted = (!self.arrangement.wanted.is_natural()).then(|| self.arrangement.wanted.sort.column());
         Columns::new(width, self.layout.sizes.has_bars(), &self.layout.columns, sorted)
     }
 
-    /// Returns where keys go.
+    /// Returns the place that gets the keys.
     pub fn place(&self) -> Place {
         match (self.dialogs.last(), self.layout.focus) {
             (Some(Dialog::Jobs { .. }), _) => Place::Jobs,
@@ -152,18 +152,18 @@ impl State {
         }
     }
 
-    /// Returns when time alone changes something.
+    /// Returns when the next event is due without input.
     pub fn wake_at(&self) -> Option<Duration> {
         let message = self.status.message.as_ref().map(|message| message.until);
         self.preview.due().into_iter().chain(message).min()
     }
 
-    /// Says whether keys go into a line that is typed.
+    /// Returns whether a line is being typed.
     pub fn is_typing(&self) -> bool {
         matches!(self.dialogs.last(), Some(Dialog::Prompt(_) | Dialog::Finder(_) | Dialog::Jump(_) | Dialog::Bookmark(_)))
     }
 
-    /// Says something in the status line.
+    /// Shows a message in the status line.
     pub fn notify(&mut self, tone: Tone, text: impl Into<String>) {
         let stay = if tone == Tone::Info { 4 } else { 10 };
         let text = text.into();
@@ -175,32 +175,33 @@ impl State {
         self.status.message = Some(Message { text, tone, until: self.now + Duration::from_secs(stay) });
     }
 
-    /// Says something behind what has just been said.
+    /// Appends to the message in the status line.
     pub fn notify_also(&mut self, tone: Tone, text: &str) {
         let before = self.status.message.take().map_or_else(String::new, |message| format!("{}; ", message.text));
         self.notify(tone, format!("{before}{text}"));
     }
 
-    /// Returns what the archive, or the outermost around it, is remembered by.
+    /// Returns the key for the stored position of the outermost archive.
     pub(super) fn stored_name(&self) -> Option<&str> {
         let home = self.places.outer.first().map_or(&self.archive.home, |spot| &spot.home);
         home.as_deref()
     }
 
-    /// Returns what is planned for the archive that is shown, and for those around it, each in a line.
+    /// Returns the pending changes of the archive shown and of those around it, one per line.
     pub(super) fn unwritten_changes(&self) -> Vec<String> {
         let around = self.places.outer.iter().map(|spot| &spot.pending);
         around.chain([&self.changes.pending]).flat_map(|pending| pending.list().iter().map(PendingChange::describe)).collect()
     }
 
-    /// Returns what plans bring into the directory shown, in its natural order, and whether each is known to be a directory.
+    /// Returns the rows that pending changes add to the directory shown, and whether each is known
+    /// to be a directory.
     pub fn pending_rows(&self) -> Vec<(EntryPath, bool)> {
         let mut names: Vec<(EntryPath, bool)> = Vec::new();
         if !self.arrangement.wanted.is_natural() {
             return names;
         }
         let top = self.listing.scope.directory.as_ref();
-        // What is made in a directory that is not there yet brings that.
+        // A path in a new directory adds that directory.
         let depth = 1 + top.map_or(0, |top| top.components().count());
         let plans = self
             .changes
@@ -212,7 +213,7 @@ impl State {
             plans.filter_map(PendingChange::new_path).filter(|(path, _)| top.is_none_or(|top| path.is_below(top)))
         {
             let Some(shown) = path.first(depth) else { continue };
-            // Whether a directory above it is there is told by the rows, if all of them are here.
+            // The rows show whether its directory exists, if all of them are loaded.
             let known = self.listing.lines.iter().any(|line| line.row.entry.path == shown);
             let unknown = shown != path && !self.listing.is_whole();
             if !known && !unknown && !names.iter().any(|(other, _)| *other == shown) {
@@ -223,20 +224,21 @@ impl State {
         names
     }
 
-    /// Returns the rows of the screen that the list has: those that plans bring stand below them.
+    /// Returns the height of the list without pending rows.
     pub fn list_height(&self) -> usize {
         let rows = usize::from(self.areas().list.height);
         if self.changes.pending.is_empty() { rows } else { rows - self.pending_rows().len().min(rows / 3) }
     }
 
-    /// Takes all marks away, also those that are still to come.
+    /// Clears all marks, and cancels requests for marks.
     pub(super) fn clear_marks(&mut self) {
         self.marks.clear();
         self.requests.cancel(RequestKind::Marks);
         self.input.after_marks = None;
     }
 
-    /// Changes the paths of positions when a commit with renamed entries is shown: they stay on the same entries.
+    /// Changes the paths of positions when a commit with renamed entries is shown: they stay on the
+    /// same entries.
     pub(super) fn apply_renames(&mut self, renames: &Renames) {
         // A path that is too long has not been written, either.
         let then = |path: &EntryPath| renames.then(path).unwrap_or_else(|_| path.clone());

@@ -5,22 +5,22 @@ use std::sync::Arc;
 
 use crate::task::Task;
 
-/// A job to begin anew: its name, what it does, and what it took the marks of.
+/// A job to restart: title, task, marked entries.
 pub type Unbegun = (String, Task, Arc<Vec<Range<u64>>>);
 
-/// What waits for a password of the content, and what is known of the password.
+/// Jobs that need a password, and what is known about it.
 #[derive(Debug, Clone, Default)]
 pub struct Passwords {
-    /// Jobs to begin anew.
+    /// Jobs to restart.
     pub tasks: Vec<Unbegun>,
-    /// It is to be asked for as soon as nothing is being typed or chosen: the one that was given, if any, is wrong.
+    /// The password is to be asked for; true if a wrong one was given.
     pub question: Option<bool>,
-    /// The user was asked for it and gave none.
+    /// The user has given none.
     pub declined: bool,
 }
 
 impl Passwords {
-    /// Asks for nothing any more: what waits, waits in vain.
+    /// Drops the jobs and the question.
     pub fn forget(&mut self) {
         (self.tasks, self.question) = (Vec::new(), None);
     }

@@ -1,4 +1,4 @@
-//! Changes of the archive that are planned and not written yet.
+//! Pending changes of the archive.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -9,24 +9,25 @@ use std::sync::Arc;
 use crate::glyphs;
 use nra_format::path::EntryPath;
 
-/// Why something can't be planned.
+/// Why a change is not possible.
 pub type Refusal = String;
 
-/// One planned change.
+/// A pending change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PendingChange {
-    /// Entries of these numbers are removed, disjoint ranges in order; what they are, for people.
+    /// Remove entries: disjoint ranges of numbers, ascending, and what they are, for people.
     Remove(Arc<Vec<Range<u64>>>, String),
-    /// An entry gets another path.
+    /// Rename or move an entry.
     Rename(EntryPath, EntryPath),
-    /// A file or directory is added below a directory, `None` = at the top; whether there is one of its name: a file is replaced, a directory filled up.
+    /// Add a file or directory to a directory, `None` = the top directory; true if the name exists:
+    /// a file is replaced, a directory merged.
     Add(PathBuf, Option<EntryPath>, bool),
-    /// A directory is made.
+    /// Make a directory.
     MakeDirectory(EntryPath),
 }
 
 impl PendingChange {
-    /// Says what will be done.
+    /// Describes the change for people.
     pub fn describe(&self) -> String {
         match self {
             Self::Remove(ranges, what) => {
@@ -42,7 +43,7 @@ impl PendingChange {
         }
     }
 
-    /// Returns the path that it brings into the archive, and whether it is known to be a directory.
+    /// Returns the path it adds to the archive, and whether that is known to be a directory.
     pub fn new_path(&self) -> Option<(EntryPath, bool)> {
         match self {
             Self::Remove(..) => None,
@@ -60,12 +61,12 @@ impl PendingChange {
     }
 }
 
-/// What is renamed, all at once, and the path that was typed for it. Paths are those of the commit shown.
+/// Renames that happen at once. Both paths of a rename are those of the commit shown.
 #[derive(Debug, Clone, Default)]
 pub struct Renames(BTreeMap<EntryPath, EntryPath>);
 
 impl Renames {
-    /// Returns those among changes.
+    /// Returns the renames among changes.
     pub fn of(changes: &[PendingChange]) -> Self {
         let renames = changes.iter().filter_map(|change| match change {
             PendingChange::Rename(from, to) => Some((from.clone(), to.clone())),
@@ -74,19 +75,19 @@ impl Renames {
         Self(renames.collect())
     }
 
-    /// Says whether the entry at a path gets another one itself.
+    /// Returns whether the entry at a path is renamed itself.
     pub fn has(&self, path: &EntryPath) -> bool {
         self.0.contains_key(path)
     }
 
-    /// Returns where a path of the commit shown is then.
+    /// Returns the new path of an entry of the commit shown.
     ///
     /// # Errors
     ///
-    /// When directories would lie in each other, or the path gets too long.
+    /// If directories would contain each other, or the path gets too long.
     pub fn then(&self, path: &EntryPath) -> Result<EntryPath, Refusal> {
         let (mut at, mut behind) = (path.clone(), Vec::new());
-        // Each of them once: whoever comes by one again goes in a circle.
+        // Each rename applies once: more steps are a cycle.
         for _ in 0..=self.0.len() {
             let renamed = std::iter::successors(Some(at.clone()), EntryPath::parent)
                 .find_map(|above| self.0.get(&above).map(|to| (above, to)));
@@ -100,26 +101,26 @@ impl Renames {
     }
 }
 
-/// Returns a path with more behind it.
+/// Returns a path with a suffix.
 ///
 /// # Errors
 ///
-/// When that is no path.
+/// If that is not a path.
 pub fn joined(path: &[u8], behind: &[u8]) -> Result<EntryPath, Refusal> {
     EntryPath::new([path, behind].concat()).map_err(|error| error.to_string())
 }
 
-/// Planned changes in their order. A copy shares their numbers, of which there may be many.
+/// Pending changes in order. Copies share the entry numbers, of which there may be many.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PendingChanges {
     list: Vec<PendingChange>,
-    /// All numbers that are removed: disjoint ranges in order, and how many they are.
+    /// All numbers to remove: disjoint ranges, ascending, and their count.
     removed: Arc<Vec<Range<u64>>>,
     removed_count: u64,
 }
 
 impl PendingChanges {
-    /// Says whether nothing is planned.
+    /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
@@ -129,7 +130,7 @@ impl PendingChanges {
         &self.list
     }
 
-    /// Plans one more. An entry has one new path at a time.
+    /// Adds a change. A rename replaces an earlier one of the same entry.
     pub fn push(&mut self, change: PendingChange) {
         if let PendingChange::Rename(from, _) = &change {
             self.remove_rename(from);
@@ -141,7 +142,7 @@ impl PendingChanges {
         self.list.push(change);
     }
 
-    /// Takes one back and returns it.
+    /// Removes a change and returns it.
     pub fn remove(&mut self, index: usize) -> Option<PendingChange> {
         let mut list = std::mem::take(self).list;
         let change = (index < list.len()).then(|| list.remove(index));
@@ -149,18 +150,18 @@ impl PendingChanges {
         change
     }
 
-    /// Plans no other path for an entry any more.
+    /// Removes the rename of an entry.
     pub fn remove_rename(&mut self, path: &EntryPath) {
         self.list.retain(|change| !matches!(change, PendingChange::Rename(from, _) if from == path));
     }
 
-    /// Returns what goes by names, not by numbers: it means the same in a later commit.
+    /// Returns the changes that do not depend on entry numbers, so that they fit a later commit.
     pub fn by_name(&self) -> Self {
         let list = self.list.iter().filter(|change| !matches!(change, PendingChange::Remove(..)));
         Self { list: list.cloned().collect(), ..Self::default() }
     }
 
-    /// Says whether an entry is to be removed.
+    /// Returns whether an entry is to be removed.
     pub fn removes(&self, number: u64) -> bool {
         let behind = self.removed.partition_point(|range| range.start <= number);
         behind > 0 && number < self.removed[behind - 1].end
@@ -174,7 +175,7 @@ impl PendingChanges {
         })
     }
 
-    /// Says what is planned.
+    /// Summarizes the changes for people.
     pub fn summary(&self) -> String {
         let count = |of: fn(&PendingChange) -> bool| self.list.iter().filter(|change| of(change)).count() as u64;
         let parts = [

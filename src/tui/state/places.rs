@@ -13,18 +13,18 @@ use nra_format::path::EntryPath;
 /// Directories whose cursor is stored.
 const MAX_CURSORS: usize = 1_000;
 
-/// What an archive was left with when one within it was entered.
+/// The position in an archive while a nested one is shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OuterPosition {
     /// The directory of the cursor.
     pub directory: Option<EntryPath>,
     /// Its entry.
     pub at: Option<EntryPath>,
-    /// What is marked.
+    /// The marks.
     pub marks: Arc<Vec<Range<u64>>>,
-    /// What is planned.
+    /// The pending changes.
     pub pending: PendingChanges,
-    /// What the archive is remembered by.
+    /// The key for the stored position.
     pub home: Option<String>,
 }
 

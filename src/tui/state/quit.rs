@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-/// The program is to end with the last job.
+/// The program quits after the last job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Quit {
     /// Since when.
     pub since: Duration,
-    /// What is planned goes with it: that was asked, and nothing has been planned, or written, since.
+    /// The user agreed to drop the pending changes, which have not changed since.
     pub drops: bool,
 }

@@ -1,4 +1,4 @@
-//! Where the space goes: bars in the list, or a map of the directory.
+//! Sizes as numbers, bars or a map.
 
 use ratatui::layout::Rect;
 
@@ -21,42 +21,42 @@ pub enum Sizes {
 /// The map of a directory.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Map {
-    /// What is in the directory, the largest first, as far as it can be seen.
+    /// The largest children, the largest first.
     pub tiles: Vec<Tile>,
-    /// How many more there are, and their bytes.
+    /// Number and size of the others.
     pub rest: (u64, u64),
-    /// It has come.
+    /// It is loaded.
     pub loaded: bool,
-    /// How the list was arranged before.
+    /// The arrangement of the list before the map was shown.
     pub before: Arrangement,
 }
 
-/// A part of a map.
+/// An area of the map.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tile {
     /// The entry.
     pub path: EntryPath,
     /// It is a directory.
     pub directory: bool,
-    /// Size of its content, with all that is below it, bytes.
+    /// Size of its content and of everything below it, bytes.
     pub bytes: u64,
 }
 
-/// Tiles, with the number and the size of the entries that have none.
+/// Areas, with number and size of the entries that have none.
 pub type Tiles = (Vec<Tile>, (u64, u64));
 
 impl Map {
-    /// Returns where each tile is on the screen; what is left out has room at the end.
+    /// Returns the rectangle of each area; the last one is for the entries without an area.
     pub fn places(&self, area: Rect) -> Vec<Rect> {
         let mut sizes: Vec<u64> = self.tiles.iter().map(|tile| tile.bytes).collect();
-        // All of it would be in no order.
+        // Its full size would break the order.
         sizes.push(self.rest.1.min(sizes.last().copied().unwrap_or(0)));
         squarified(&sizes, area)
     }
 }
 
 impl Sizes {
-    /// Says whether bars are shown.
+    /// Returns whether bars are shown.
     pub fn has_bars(&self) -> bool {
         *self == Self::Bars
     }

@@ -2,25 +2,25 @@
 
 use std::time::Duration;
 
-/// A sentence in the status line.
+/// A message in the status line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
-    /// The sentence.
+    /// Its text.
     pub text: String,
-    /// How bad it is.
+    /// Its severity.
     pub tone: Tone,
-    /// When it goes away.
+    /// When it disappears.
     pub until: Duration,
 }
 
-/// How bad news is.
+/// Severity of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tone {
-    /// Good or neutral.
+    /// Information.
     Info,
-    /// To be noticed.
+    /// A warning.
     Warning,
-    /// Something failed.
+    /// An error.
     Error,
 }
 

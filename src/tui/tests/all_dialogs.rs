@@ -1,4 +1,5 @@
-//! Each dialog and each key on screens of each size: nothing is out of sight, and nothing ends the program.
+//! Each dialog and each key on screens of each size: nothing is out of sight, and nothing ends the
+//! program.
 
 use super::{Story, everything};
 use crate::action::Action;

@@ -73,7 +73,8 @@ fn a_tree_is_as_it_is_shown_when_what_was_under_way_is_stopped() {
         let mut story = Story::begin(everything(), 80, 24);
         story.then("t s s");
         let (rows, at) = (story.names(), story.names().iter().position(|name| name == "docs").unwrap());
-        // To open a directory of a sorted tree, or to look for something at any depth, takes a while.
+        // To open a directory of a sorted tree, or to look for something at any depth, takes a
+        // while.
         for keys in ["l", "D"] {
             story.state.listing.cursor = at;
             story.held_back = true;

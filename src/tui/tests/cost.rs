@@ -118,7 +118,8 @@ fn a_million_entries_feel_like_a_few() {
 
     // While the user types: what the threads answer, until the first hits and until all.
     let mut finder = Finder::default();
-    // The first time the names are read, and the hit is the last but a few; then they are in memory.
+    // The first time the names are read, and the hit is the last but a few; then they are in
+    // memory.
     for (pattern, first_within, all_within) in [("999123", 1_250, 2_500), ("999123", 100, 1_000), ("99 json", 100, 1_000)] {
         let request = FindRequest { directory: None, pattern: pattern.to_owned() };
         let (before, mut first, mut hits) = (Instant::now(), None, 0);
@@ -135,8 +136,8 @@ fn a_million_entries_feel_like_a_few() {
     }
 }
 
-/// Returns the time that this thread has had the processor, which other work on the machine does not lengthen. The system brings it up to date
-/// every few milliseconds.
+/// Returns the time that this thread has had the processor, which other work on the machine does
+/// not lengthen. The system brings it up to date every few milliseconds.
 #[cfg(target_os = "linux")]
 fn on_the_processor() -> Duration {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("the system tells");

@@ -70,7 +70,8 @@ fn what_reads_is_listed_and_saved() {
     story.sees("the file exists");
 }
 
-/// Returns an archive with a file `a` of this content in which one of the blocks is damaged: the first, or one in the middle; and where that lies.
+/// Returns an archive with a file `a` of this content in which one of the blocks is damaged: the
+/// first, or one in the middle; and where that lies.
 fn torn(content: &[u8], first: bool) -> (Arc<dyn Archive>, Range<u64>) {
     let work = tempfile::tempdir().unwrap();
     let (file, packed) = (work.path().join("a"), work.path().join("a.nra"));

@@ -1,4 +1,5 @@
-//! `docs/tui.md` has the table of keys: with `NRA_BLESS=1` this test writes it, otherwise it compares.
+//! `docs/tui.md` has the table of keys: with `NRA_BLESS=1` this test writes it, otherwise it
+//! compares.
 
 use std::fmt::Write as _;
 use std::path::Path;

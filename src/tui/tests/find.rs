@@ -179,7 +179,8 @@ fn archives_are_looked_for_when_they_are_asked_for() {
     story.types("pho").keys("enter");
     story.event(Event::Response(id, found(&["a.nra", "photos.nra"])));
     asked(&story, Request::Open(OpenTarget::File("photos.nra".into()), None));
-    // An answer to what nobody asks any more changes nothing; the next time what was known is shown at once, and then what there is by now.
+    // An answer to what nobody asks any more changes nothing; the next time what was known is shown
+    // at once, and then what there is by now.
     story.event(Event::Response(id, more.clone()));
     story.keys("esc O").sees("photos.nra").misses("pictures.nra");
     story.event(Event::Response(asked(&story, Request::Archives), more));

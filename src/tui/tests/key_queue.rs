@@ -26,7 +26,8 @@ fn keys_wait_for_the_rows_they_are_about() {
     story.perform(effects);
     assert_eq!(story.name(), "train/0002.json");
     assert_eq!(story.state.marks.count(), 1);
-    // And on through several directories, whose rows come one after the other; what is typed there is text.
+    // And on through several directories, whose rows come one after the other; what is typed there
+    // is text.
     let effects = quickly(&mut story, "h k k k enter j enter enter enter h / q x");
     story.perform(effects);
     assert_eq!(story.state.listing.scope.directory.as_ref().unwrap().to_string(), "docs/more/deep");

@@ -1,4 +1,5 @@
-//! What comes later than the user: plans while others are written, the end of work on leaving, answers to what is no longer asked.
+//! What comes later than the user: plans while others are written, the end of work on leaving,
+//! answers to what is no longer asked.
 
 use std::path::Path;
 
@@ -376,7 +377,8 @@ fn keys_wait_for_marks_that_are_being_found() {
     release(&mut story, false);
     story.sees("3 to remove");
     story.then("esc u");
-    // Where the end of a directory is not known yet it is looked for: another row would be meant otherwise.
+    // Where the end of a directory is not known yet it is looked for: another row would be meant
+    // otherwise.
     story.then("s d");
     for line in &mut story.state.listing.lines {
         line.facts = None;

@@ -1,4 +1,5 @@
-//! Stories: keys go in, the screen is looked at. Effects are done at once, or when the story says so, on archives in memory.
+//! Stories: keys go in, the screen is looked at. Effects are done at once, or when the story says
+//! so, on archives in memory.
 
 mod all_dialogs;
 mod arrange;

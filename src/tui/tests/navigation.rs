@@ -92,7 +92,8 @@ fn control_characters_are_shown_not_sent() {
 
 #[test]
 fn names_are_harmless_wherever_they_are_shown() {
-    // The terminal's own layer drops such characters, whoever forgets them: that they are shown tells that they are known.
+    // The terminal's own layer drops such characters, whoever forgets them: that they are shown
+    // tells that they are known.
     let (name, shown) = ("d\x1b]0;t\x07/a\u{9b}31m\u{202e}\n.md", "a·31m·␊.md");
     let archive = sample::with_contents(&[(name, b"x"), ("d\x1b]0;t\x07/b", b"x")]);
     let facts = |story: &Story| Facts { file: Ok("a.nra".into()), ..story.state.archive.clone() };

@@ -43,7 +43,8 @@ fn where_one_is_goes_along_with_what_is_renamed() {
     std::fs::write(&file, crate::sample::bytes(&files)).unwrap();
     let mut story = Story::begin(everything(), 100, 24);
     open(&mut story, &file);
-    // Names go on from one directory to the other, and the bookmark and the filter stay what they were.
+    // Names go on from one directory to the other, and the bookmark and the filter stay what they
+    // were.
     story.then("r ctrl-u").types("deep2");
     story.then("enter j r ctrl-u").types("data");
     story.then("enter l l r ctrl-u").types("c");
@@ -57,7 +58,8 @@ fn where_one_is_goes_along_with_what_is_renamed() {
     // Nor does the cursor of the directory above stay behind.
     story.then("h");
     assert_eq!(story.name(), "data/a/c");
-    // What is removed is not there to go along, and that something was written is said all the same.
+    // What is removed is not there to go along, and that something was written is said all the
+    // same.
     story.then("d l W enter");
     open(&mut story, &file);
     story.sees("commit 3 is written; H goes back; data/a/c does not exist in it");
@@ -209,7 +211,8 @@ fn an_entry_is_renamed_once() {
         story.then("enter");
     }
     story.then("P").sees("rename a to d").misses("rename a to c");
-    // What is planned is what is offered to be changed, and the name that it has takes the plan back.
+    // What is planned is what is offered to be changed, and the name that it has takes the plan
+    // back.
     story.then("esc r").sees("› d");
     story.then("ctrl-u").types("a");
     story.then("enter").sees("a keeps its name");

@@ -1,4 +1,5 @@
-//! Coming back: to a place in an archive, after the program has ended, or to a commit in which the place is not.
+//! Coming back: to a place in an archive, after the program has ended, or to a commit in which the
+//! place is not.
 
 use super::{Story, everything};
 use crate::event::Event;

@@ -14,7 +14,8 @@ type Handler = fn(&mut State, Action, &mut Vec<Effect>);
 /// Handles an action and returns true, or leaves it to the layers below.
 type Layer = fn(&mut State, Action, &mut Vec<Effect>) -> bool;
 
-/// The layers above the list, from the top: an open dialog, marks that are still unknown, a focused preview.
+/// The layers above the list, from the top: an open dialog, marks that are still unknown, a focused
+/// preview.
 const LAYERS: [Layer; 3] = [dialogs::handle, marks::wait_for_marks, preview::handle];
 
 /// Runs an action.
@@ -123,7 +124,8 @@ fn back(state: &mut State, effects: &mut Vec<Effect>) {
     }
 }
 
-/// Closes what is on top: a dialog, marks, the preview, a filter. Returns whether there was something.
+/// Closes what is on top: a dialog, marks, the preview, a filter. Returns whether there was
+/// something.
 fn close_top(state: &mut State, effects: &mut Vec<Effect>) -> bool {
     state.dialogs.pop().is_some()
         || marks::step_back(state)

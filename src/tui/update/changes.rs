@@ -160,7 +160,8 @@ pub fn make_directory(state: &State, directory: Option<&EntryPath>, text: &str) 
     Ok(Check::Change(PendingChange::MakeDirectory(typed(directory, text)?), state.changes.pending.clone()))
 }
 
-/// Returns the typed path: relative to a directory, or from the top directory if it starts with `/`.
+/// Returns the typed path: relative to a directory, or from the top directory if it starts with
+/// `/`.
 fn typed(directory: Option<&EntryPath>, text: &str) -> Result<EntryPath, String> {
     let path = match (text.strip_prefix('/'), directory) {
         (Some(path), _) => EntryPath::try_from(path),

@@ -328,8 +328,8 @@ pub fn paste(state: &mut State, text: &str, effects: &mut Vec<Effect>) {
     }
 }
 
-/// Handles a click: on a hint it presses the key, on a row it moves the cursor or accepts the row, outside
-/// the dialog it closes it. Returns whether the click is for what is below.
+/// Handles a click: on a hint it presses the key, on a row it moves the cursor or accepts the row,
+/// outside the dialog it closes it. Returns whether the click is for what is below.
 pub fn click(state: &mut State, at: Position, effects: &mut Vec<Effect>) -> bool {
     let Some(dialog) = state.dialogs.last() else { return true };
     let Some(frame) = frames::frame(dialog, state) else {

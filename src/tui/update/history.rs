@@ -124,7 +124,8 @@ fn turn(state: &mut State, target: Option<&OpenTarget>) -> Option<OuterPosition>
     }
 }
 
-/// Applies damage that a job has found. It is dropped when the archive is opened again, because it may have been repaired.
+/// Applies damage that a job has found. It is dropped when the archive is opened again, because it
+/// may have been repaired.
 fn found_before(state: &mut State, target: Option<&OpenTarget>) {
     let Some(archive) = state.archive.info.archive_id else { return };
     if matches!(target, Some(OpenTarget::Commit(None) | OpenTarget::File(_)) | None) {
@@ -134,7 +135,8 @@ fn found_before(state: &mut State, target: Option<&OpenTarget>) {
     }
 }
 
-/// Shows an opened archive or commit. The target tells whether it is the same archive: another one may have its name.
+/// Shows an opened archive or commit. The target tells whether it is the same archive: another one
+/// may have its name.
 pub fn opened(state: &mut State, target: Option<OpenTarget>, facts: Facts, effects: &mut Vec<Effect>) {
     let same = matches!(target, Some(OpenTarget::Commit(_) | OpenTarget::Unlocked));
     let commit = facts.info.commit.filter(|_| same);
@@ -148,7 +150,8 @@ pub fn opened(state: &mut State, target: Option<OpenTarget>, facts: Facts, effec
     (state.opening.target, state.input.copying) = (None, false);
     state.requests.cancel_all();
     state.archive = facts;
-    // Damage found by reading everything is valid for other commits, too. Reloading drops it: the archive may have been repaired.
+    // Damage found by reading everything is valid for other commits, too. Reloading drops it: the
+    // archive may have been repaired.
     if was_damaged && !state.archive.damaged && matches!(target, Some(OpenTarget::Commit(Some(_)) | OpenTarget::Unlocked)) {
         state.archive.remarks = known;
         state.archive.turn_out_damaged([]);
@@ -158,7 +161,8 @@ pub fn opened(state: &mut State, target: Option<OpenTarget>, facts: Facts, effec
     // Jobs and help are the same in any archive.
     state.dialogs.retain(Dialog::stays_aside);
     state.input.checking = None;
-    // Marks are numbers of the previous archive, except after a password. Jobs that continue have their own.
+    // Marks are numbers of the previous archive, except after a password. Jobs that continue have
+    // their own.
     let is_same = target == Some(OpenTarget::Unlocked);
     let taken = state.passwords.tasks.iter().any(|(_, _, marks)| !marks.is_empty());
     let marks = if is_same && !taken { Arc::clone(state.marks.ranges()) } else { Arc::default() };

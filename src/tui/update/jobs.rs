@@ -34,7 +34,8 @@ const NO_ROOM: &str = "not enough free space";
 /// Index of the safe policy.
 pub const SAFE: usize = 0;
 
-/// Returns the marked entries, or the entry under the cursor with everything below it. Shows a message if there is none.
+/// Returns the marked entries, or the entry under the cursor with everything below it. Shows a
+/// message if there is none.
 pub fn selected(state: &mut State) -> Option<SelectedEntries> {
     let marked = !state.marks.is_empty();
     let (ranges, told, content_bytes) = if marked {
@@ -249,7 +250,8 @@ pub fn leave_by(state: &mut State, way: QuitMode, effects: &mut Vec<Effect>) {
     }
 }
 
-/// Quits in this mode. `drops` allows pending changes to be dropped, which happens at the very end, so waiting can be cancelled.
+/// Quits in this mode. `drops` allows pending changes to be dropped, which happens at the very end,
+/// so waiting can be cancelled.
 pub fn end(state: &mut State, way: QuitMode, drops: bool, effects: &mut Vec<Effect>) {
     match way {
         QuitMode::Stop => effects.push(Effect::Quit),

@@ -35,8 +35,8 @@ pub fn mark(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
     }
 }
 
-/// Delays an action on marked entries until the marks are known: of an open range, which it ends, or of the
-/// directory under the cursor. Returns whether the action waits.
+/// Delays an action on marked entries until the marks are known: of an open range, which it ends,
+/// or of the directory under the cursor. Returns whether the action waits.
 pub fn wait_for_marks(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> bool {
     let changes = matches!(
         action,
@@ -139,7 +139,8 @@ pub fn set(state: &mut State, numbers: Vec<Range<u64>>, change: Change, effects:
     effects.push(state.request(Request::Marks(MarksRequest::Totals(ranges))));
 }
 
-/// Changes marks and runs the action that waits for them. It does not run if there are none, because it was not meant for the entry under the cursor.
+/// Changes marks and runs the action that waits for them. It does not run if there are none,
+/// because it was not meant for the entry under the cursor.
 pub fn take(state: &mut State, ranges: Result<Vec<Range<u64>>, String>, change: Change, effects: &mut Vec<Effect>) {
     let (tone, why) = match ranges {
         Ok(ranges) if ranges.is_empty() => (Tone::Warning, "No matches".to_owned()),

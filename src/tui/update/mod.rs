@@ -1,4 +1,5 @@
-//! Updates the state with events. It does no input or output and uses no clock: each event has its time.
+//! Updates the state with events. It does no input or output and uses no clock: each event has its
+//! time.
 
 mod actions;
 mod arrange;

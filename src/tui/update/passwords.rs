@@ -6,12 +6,14 @@ use crate::state::State;
 use crate::state::dialog::{Dialog, Prompt, PromptKind};
 use crate::update::input;
 
-/// Returns whether the entry under the cursor is known to need a password: `Some(true)` if a wrong one was given.
+/// Returns whether the entry under the cursor is known to need a password: `Some(true)` if a wrong
+/// one was given.
 fn met(state: &State) -> Option<bool> {
     state.preview.sealed.filter(|_| state.preview.entry() == state.listing.entry())
 }
 
-/// Asks for the password if the entry under the cursor is known to need one. Returns whether it does.
+/// Asks for the password if the entry under the cursor is known to need one. Returns whether it
+/// does.
 pub fn ask_first(state: &mut State) -> bool {
     let sealed = met(state);
     if let Some(wrong) = sealed {
@@ -33,8 +35,8 @@ pub fn ask(state: &mut State, wrong: bool) {
     state.dialogs.push(Dialog::Prompt(Prompt { error: wrong.then(|| error.to_owned()), ..prompt }));
 }
 
-/// Asks for the password that a job or the preview needs, as soon as no dialog is open and nothing is awaited.
-/// A user who gave none is not asked again for each file.
+/// Asks for the password that a job or the preview needs, as soon as no dialog is open and nothing
+/// is awaited. A user who gave none is not asked again for each file.
 pub fn ask_in_turn(state: &mut State, _: &mut Vec<Effect>) {
     if input::awaits_response(state) || !state.dialogs.iter().all(Dialog::stays_aside) {
         return;

@@ -44,7 +44,8 @@ pub fn settle(state: &mut State) {
     }
 }
 
-/// Stops a search, or closes the preview if it is zoomed or has the focus. Returns whether there was anything to do.
+/// Stops a search, or closes the preview if it is zoomed or has the focus. Returns whether there
+/// was anything to do.
 pub fn step_back(state: &mut State, effects: &mut Vec<Effect>) -> bool {
     if let Some(request) = state.preview.stop_seeking() {
         load(state, Some(request), effects);

@@ -13,7 +13,8 @@ use nra_format::archive::Archive;
 use nra_format::entry::{Entry, Kind, Timestamp};
 use nra_format::error::{Error, Result};
 
-/// Arranges; `share` takes how far it is, 0 to 1, and says whether anybody still waits. `None` when nobody does, or when there is nothing to arrange.
+/// Arranges; `share` takes how far it is, 0 to 1, and says whether anybody still waits. `None` when
+/// nobody does, or when there is nothing to arrange.
 pub fn arrange(
     archive: &dyn Archive,
     request: &ArrangeRequest,
@@ -90,8 +91,8 @@ fn found(archive: &dyn Archive, request: &ArrangeRequest, share: &dyn Fn(f64) ->
     Ok(Some(Found { told, ..listed(keyed) }))
 }
 
-/// Returns the children of the directory, and in a tree those of the open ones below it, that the filter keeps, in order. What is open stays: it
-/// holds what is below it.
+/// Returns the children of the directory, and in a tree those of the open ones below it, that the
+/// filter keeps, in order. What is open stays: it holds what is below it.
 fn children(
     archive: &dyn Archive,
     request: &ArrangeRequest,
@@ -136,7 +137,8 @@ fn sorted(mut keyed: Vec<(i64, u64)>, reverse: bool) -> Vec<u64> {
     numbers
 }
 
-/// Sorts rows that come as a tree has them, with their depths, beside those of the same directory: each stays in front of what is below it.
+/// Sorts rows that come as a tree has them, with their depths, beside those of the same directory:
+/// each stays in front of what is below it.
 fn nested(keyed: &[(i64, u64)], depths: &[u16], reverse: bool) -> Vec<u64> {
     // Rows with the row above them, counted from one; none = the top.
     let mut rows: Vec<(usize, (i64, u64), usize)> = Vec::with_capacity(keyed.len());

@@ -1,7 +1,8 @@
-//! What planned changes come to: where everything is then, what is in the way, and the steps in which they are written.
+//! The combined effect of pending changes: new paths, conflicts, and the steps to write them.
 //!
-//! Paths of plans are those of the commit shown, and all plans happen at once: what is renamed takes along what lies in it, and what goes into a directory goes
-//! to where that is then. So it does not matter in which order they were made.
+//! Paths of changes are those of the commit shown, and all changes happen at once. A renamed
+//! directory keeps its contents, and additions go to its new path. The order in which changes were
+//! made does not matter.
 
 use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
@@ -17,12 +18,12 @@ use nra_format::entry::{Entry, Kind};
 use nra_format::error::{Result, reason};
 use nra_format::path::EntryPath;
 
-/// Why changes can't be written together.
+/// Why changes cannot be written together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChangeError {
-    /// One of them does not go with the archive, or with others.
+    /// One of them conflicts with the archive or with another.
     Conflict(Refusal),
-    /// The archive does not read, which says nothing about them.
+    /// The archive cannot be read.
     Read(String),
 }
 
@@ -39,39 +40,39 @@ impl From<ChangeError> for String {
     }
 }
 
-/// Planned changes that can be written together.
+/// Changes that can be written together.
 pub struct ChangeSet<'a> {
     archive: &'a dyn Archive,
-    /// Numbers of what goes.
+    /// Numbers of removed entries.
     pub removed: RangeSet<u64>,
-    /// What is renamed.
+    /// The renames.
     pub renames: Renames,
-    /// What comes, by where it is then.
+    /// Additions by their new path.
     additions: BTreeMap<EntryPath, Addition>,
 }
 
-/// What comes to a path.
+/// What is added at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Addition {
-    /// The entry that had this path, perhaps a directory.
+    /// A renamed entry: its path before, and whether it is a directory.
     Renamed(EntryPath, bool),
     /// A new directory.
     Created,
-    /// What lies on disk here, with all that is in it; whether there is something in its place, which is replaced, or filled up.
+    /// A file or directory on disk; true if it replaces a file or is merged into a directory.
     Added(PathBuf, bool),
 }
 
 impl<'a> ChangeSet<'a> {
-    /// Puts changes together.
+    /// Combines changes.
     ///
     /// # Errors
     ///
-    /// What of them can't be done with the others.
+    /// The first conflict.
     pub fn of(archive: &'a dyn Archive, changes: &[PendingChange]) -> std::result::Result<Self, ChangeError> {
         Self::judge(archive, changes).map_err(|(_, why)| why)
     }
 
-    /// Puts changes together, or says which of them, by its index, can't be done with the others.
+    /// Combines changes, or returns the index of the first one in conflict.
     fn judge(archive: &'a dyn Archive, changes: &[PendingChange]) -> std::result::Result<Self, (usize, ChangeError)> {
         let renames = Renames::of(changes);
         let mut plans = Self { archive, removed: RangeSet::default(), renames, additions: BTreeMap::new() };
@@ -90,7 +91,7 @@ impl<'a> ChangeSet<'a> {
         Ok(plans)
     }
 
-    /// Notes what a change brings, and returns where.
+    /// Records what a change adds, and returns its path.
     fn bring(&mut self, change: &PendingChange) -> std::result::Result<Option<EntryPath>, ChangeError> {
         let additions = match change {
             PendingChange::Remove(..) => return Ok(None),
@@ -114,12 +115,12 @@ impl<'a> ChangeSet<'a> {
         }
     }
 
-    /// Says what is in the way of what is additions to a path.
+    /// Checks that an addition has no conflict.
     fn is_free(&self, path: &EntryPath) -> std::result::Result<(), ChangeError> {
         if let Some(there) = self.there(path)? {
             let is_directory = there.kind == Kind::Directory;
             match self.additions.get(path) {
-                // It was told that something is there. What that is may be another plan's doing.
+                // The user knows that the name exists. Another change may have put it there.
                 Some(Addition::Added(file, true)) => match file.symlink_metadata() {
                     Ok(found) if found.is_dir() == is_directory => {}
                     Ok(_) => return Err(differs(path, is_directory).into()),
@@ -133,7 +134,7 @@ impl<'a> ChangeSet<'a> {
         }
         for above in path.above() {
             let is_directory = match self.additions.get(&above) {
-                // Nobody knows yet what is in it.
+                // Its contents are unknown until it is written.
                 Some(Addition::Added(..)) => {
                     let why = "is to be added: write that change first (W)";
                     return Err(format!("{} {why}", shown(&above)).into());
@@ -149,7 +150,7 @@ impl<'a> ChangeSet<'a> {
         Ok(())
     }
 
-    /// Returns where something new is then: the directory it goes to may have another name.
+    /// Returns the path of an addition, whose directory may be renamed.
     ///
     /// # Errors
     ///
@@ -161,19 +162,20 @@ impl<'a> ChangeSet<'a> {
         }
     }
 
-    /// Returns what of the commit shown is at a path then, unless it has come there by its own new name.
+    /// Returns the entry of the commit shown that is at a path afterwards, unless it is renamed
+    /// itself.
     ///
     /// # Errors
     ///
-    /// What reading the archive gives.
+    /// Errors of reading the archive.
     pub fn there(&self, path: &EntryPath) -> std::result::Result<Option<Entry>, ChangeError> {
-        // It was there before, or has come with a directory above it.
+        // It was there before, or has moved with a directory.
         let came = path.above().filter_map(|above| match self.additions.get(&above) {
             Some(Addition::Renamed(from, _)) => Some(joined(from.as_bytes(), &path.as_bytes()[above.as_bytes().len()..])),
             _ => None,
         });
         for before in std::iter::once(Ok(path.clone())).chain(came) {
-            // One that is too long for a path is none.
+            // A path that is too long does not exist.
             let Ok(before) = before else { continue };
             if let Some((number, entry)) = self.find(&before)?
                 && !self.removed.contains(&number)
@@ -186,11 +188,12 @@ impl<'a> ChangeSet<'a> {
         Ok(None)
     }
 
-    /// Returns the renames that lead there one after the other: those that get into each other's way by way of names that nothing has.
+    /// Returns the renames in steps that can be done one after the other. Renames that conflict go
+    /// through unused names.
     ///
     /// # Errors
     ///
-    /// What reading the archive gives.
+    /// Errors of reading the archive.
     pub fn steps(&self) -> std::result::Result<Vec<(EntryPath, EntryPath)>, ChangeError> {
         let moves: Vec<(&EntryPath, &EntryPath)> = (self.additions.iter())
             .filter_map(|(to, additions)| if let Addition::Renamed(from, _) = additions { Some((from, to)) } else { None })
@@ -201,11 +204,12 @@ impl<'a> ChangeSet<'a> {
             !others.any(|(other, there)| [from, to].iter().any(|path| meets(path, other) || meets(path, there)))
         };
         let (alone, mut others): (Vec<_>, Vec<_>) = moves.iter().copied().partition(is_alone);
-        // It may be where it was by a detour of names.
+        // Renames may cancel out.
         let goes = alone.into_iter().filter(|(from, to)| from != to);
         let mut steps: Vec<_> = goes.map(|(from, to)| (from.clone(), to.clone())).collect();
         let depth = |path: &EntryPath| path.components().count();
-        // Away from the depth up, so that the paths of the others stay what they are; and there from the top down.
+        // First away, the deepest first, so that the paths of the others stay valid; then to the
+        // new paths from the top down.
         others.sort_by_key(|(from, _)| std::cmp::Reverse(depth(from)));
         let mut there = Vec::new();
         let mut number = 0u64;
@@ -219,7 +223,7 @@ impl<'a> ChangeSet<'a> {
         Ok(steps)
     }
 
-    /// Returns a path that nothing has, now or then; the next one is looked for from `number` on.
+    /// Returns a path that is unused before and after, starting from `number`.
     fn unused(&self, number: &mut u64) -> std::result::Result<EntryPath, ChangeError> {
         loop {
             let path = joined(format!("~{number}").as_bytes(), b"")?;
@@ -236,7 +240,7 @@ impl<'a> ChangeSet<'a> {
     }
 }
 
-/// Returns what is left of changes when those that need others which are no more go, too, as far as the archive reads.
+/// Returns the changes without those that depend on removed ones.
 pub fn without_dependents(archive: &dyn Archive, changes: &PendingChanges) -> PendingChanges {
     let mut rest = changes.clone();
     while let Err((index, ChangeError::Conflict(_))) = ChangeSet::judge(archive, rest.list()) {
@@ -245,14 +249,14 @@ pub fn without_dependents(archive: &dyn Archive, changes: &PendingChanges) -> Pe
     rest
 }
 
-/// Returns what of these numbers can be removed: no directory in which something stays.
+/// Returns the numbers that can be removed: no directory that would keep entries.
 ///
 /// # Errors
 ///
-/// What reading the archive gives.
+/// Errors of reading the archive.
 pub fn removable(archive: &dyn Archive, ranges: &[std::ops::Range<u64>]) -> Result<Vec<std::ops::Range<u64>>> {
     let mut removed: RangeSet<u64> = ranges.iter().filter(|range| !range.is_empty()).cloned().collect();
-    // What is below a directory follows it: if something of that stays, so does what stands behind the range.
+    // Entries below a directory follow it. If one stays, so does the entry after the range.
     let behind: Vec<u64> = removed.iter().map(|range| range.end).filter(|end| *end < archive.entry_count()).collect();
     for number in behind {
         let stays = archive.entry(number)?;
@@ -266,7 +270,7 @@ pub fn removable(archive: &dyn Archive, ranges: &[std::ops::Range<u64>]) -> Resu
     Ok(removed.iter().cloned().collect())
 }
 
-/// Says that what is added is no directory, and what is there is one, or reverse.
+/// Returns the conflict between a file and a directory of the same name.
 fn differs(path: &EntryPath, is_directory: bool) -> Refusal {
     let what = if is_directory { "a directory" } else { "not a directory" };
     format!("{} already exists and is {what}", shown(path))
@@ -376,7 +380,7 @@ mod tests {
         tree(&*open_path(file, &OpenOptions::default()).unwrap())
     }
 
-    /// ChangeSet one more change as the browser does.
+    /// Adds a change as the browser does.
     fn plan(archive: &dyn Archive, pending: &mut PendingChanges, change: PendingChange) -> std::result::Result<(), String> {
         let mut others = pending.clone();
         let asked = match change {

@@ -1,4 +1,4 @@
-//! Writes planned changes as one commit.
+//! Checks changes, and writes them as one commit.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -25,11 +25,11 @@ use nra_format::path::EntryPath;
 use nra_format::progress::Monitor;
 use nra_format::source::FileStore;
 
-/// What has been written.
+/// The result of writing a commit.
 pub struct Done {
-    /// A sentence on it.
+    /// A summary for people.
     pub text: String,
-    /// Number of the commit, the one before if there was nothing to write.
+    /// Number of the commit; the previous one if there was nothing to write.
     pub commit: u64,
     /// There was something to write.
     pub written: bool,
@@ -37,12 +37,12 @@ pub struct Done {
     pub left_out: u64,
 }
 
-/// Makes commit number `commit` of the archive the newest state again, or brings the entries with numbers in `ranges` back from it: `archive` is that commit then; it has the
-/// keys in any case.
+/// Returns an archive to commit `commit`, or restores the entries with numbers in `ranges` from it:
+/// then `archive` is that commit. `archive` has the keys.
 ///
 /// # Errors
 ///
-/// `Usage` when the newest commit is not `over`, if that says which is to be undone. The archive is what it was then.
+/// `Usage` if the newest commit is not `over`, the commit to undo. The archive is unchanged then.
 pub fn revert(
     archive: &dyn Archive,
     file: &Path,
@@ -53,7 +53,7 @@ pub fn revert(
 ) -> Result<Done> {
     let (mut writer, newest) = begin(archive, file, "", over)?;
     let chosen = ranges.map(|ranges| Selection::of_numbers(archive, ranges.iter().cloned())).transpose()?;
-    // What was added since stays.
+    // Entries added since are kept.
     let comes_back = |change: &Difference| {
         !matches!(change, Difference::Removed(_)) && chosen.as_ref().is_none_or(|chosen| chosen.matches(change.entry()))
     };
@@ -65,7 +65,7 @@ pub fn revert(
     };
     let whole = if chosen.is_some() { format!("{what} ") } else { String::new() };
     writer.set_message(format!("{whole}back to commit {commit}"))?;
-    // What was added since is taken away by a whole return.
+    // Returning to a commit removes entries added since.
     let written = match chosen {
         Some(_) => format!("{what} restored from commit {commit}; "),
         None => format!("{what} reset to commit {commit}; "),
@@ -78,25 +78,26 @@ pub fn revert(
     Ok(Done { left_out: done.left_out, ..ended })
 }
 
-/// Locks the archive for a commit with a message; `archive` has its keys. Returns the number of its newest commit, too.
+/// Locks the archive for a commit with a message; `archive` has its keys. Returns the number of its
+/// newest commit, too.
 ///
 /// # Errors
 ///
-/// `Usage` when that is not `planned_at`, if a number is given, and when it is another archive by now.
+/// `Usage` if that is not `planned_at`, if given, or if the file is another archive by now.
 fn begin(archive: &dyn Archive, file: &Path, message: &str, planned_at: Option<u64>) -> Result<(Writer<StoreEnd>, u64)> {
     let encryption = archive.keyring().cloned();
     let options = WriterOptions { message: message.to_owned(), encryption, ..WriterOptions::balanced() };
     let writer = Writer::append(Arc::new(FileStore::open(file)?), options)?;
     let base = writer.base().map(|base| base.info().clone()).unwrap_or_default();
     let newest = base.commit.unwrap_or_default();
-    // An archive that was compacted meanwhile counts anew.
+    // Compacting restarts the numbers of commits.
     if base.archive_id != archive.info().archive_id || planned_at.is_some_and(|number| number != newest) {
         return Err(Error::Usage { detail: "the archive has another commit by now: reload it (ctrl-r)".to_owned() });
     }
     Ok((writer, newest))
 }
 
-/// Writes the commit that follows number `before`, and says so; `idle` says that there is none to write.
+/// Writes the commit after number `before`. `idle` is the summary if there is nothing to write.
 fn end(writer: Writer<StoreEnd>, before: u64, written: &str, idle: &str, monitor: &dyn Monitor) -> Result<Done> {
     let is_protected = writer.base().is_some_and(|base| base.info().recovery.is_some());
     let (_, stats) = writer.finish(monitor)?;
@@ -112,11 +113,12 @@ fn end(writer: Writer<StoreEnd>, before: u64, written: &str, idle: &str, monitor
     })
 }
 
-/// Writes changes that were planned at a commit, with a message, and says what has been written. `archive` is that commit; it has the keys.
+/// Writes changes made for a commit. `archive` is that commit and has the keys.
 ///
 /// # Errors
 ///
-/// `Usage` when the archive has another commit by now: the numbers would mean other entries. The archive is what it was then.
+/// `Usage` if the archive has another commit by now, because entry numbers belong to a commit. The
+/// archive is unchanged then.
 pub fn commit(
     archive: &dyn Archive,
     file: &Path,
@@ -125,11 +127,11 @@ pub fn commit(
     monitor: &dyn Monitor,
 ) -> Result<Done> {
     let (mut writer, _) = begin(archive, file, message, Some(planned_at))?;
-    // They were judged when they were made, some of them perhaps at an earlier commit.
+    // Some may have been checked against an earlier commit.
     let plans = ChangeSet::of(archive, changes).map_err(usage)?;
-    // What goes goes first, and what comes goes to where its directory is by then.
+    // Remove first, then rename, then add to renamed directories.
     if !plans.removed.is_empty() {
-        // It is the commit that is changed.
+        // The numbers are those of the commit being changed.
         let selection = Selection::of_numbers(archive, plans.removed.iter().cloned())?;
         remove::<_, Error>(&mut writer, &selection, monitor, &mut |_| Ok(()))?;
     }
@@ -165,18 +167,18 @@ fn usage(detail: impl Into<String>) -> Error {
     Error::Usage { detail: detail.into() }
 }
 
-/// Returns a file or directory that goes into the archive under its own name.
+/// Returns a file or directory to add under its own name.
 fn input(path: &Path) -> Input {
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).map(Path::to_path_buf);
     let name = path.file_name().map_or_else(|| path.to_owned(), Into::into);
     Input { directory, path: name, keep_path: true }
 }
 
-/// Finds out what comes of what was typed, or is to be planned or taken back.
+/// Checks a typed or pending change.
 ///
 /// # Errors
 ///
-/// Why it can't.
+/// Why it is not possible.
 pub fn check(archive: &dyn Archive, check: Check) -> std::result::Result<Checked, String> {
     match check {
         Check::Add { path, directory, file, pending } => look(archive, &path, directory, &file, &pending).map(Checked::Change),
@@ -194,13 +196,13 @@ pub fn check(archive: &dyn Archive, check: Check) -> std::result::Result<Checked
         Check::Undo(index, pending) => {
             let mut rest = pending.clone();
             rest.remove(index);
-            // Where they can't be written as it is, the reason may be another one.
+            // If they cannot be written anyway, there may be another reason.
             let is_sound = ChangeSet::of(archive, pending.list()).is_ok();
             Ok(Checked::Remaining(if is_sound { without_dependents(archive, &rest) } else { rest }))
         }
         Check::Output(path) => {
             let path = expand(&path);
-            // An empty one is this directory.
+            // An empty path is the current directory.
             let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
             match path.symlink_metadata() {
                 Ok(_) => Err("the file exists: choose another name".to_owned()),
@@ -216,7 +218,8 @@ fn with(pending: &PendingChanges, change: &PendingChange) -> Vec<PendingChange> 
     pending.list().iter().chain([change]).cloned().collect()
 }
 
-/// Finds out whether there is something to add, and what it meets in the archive, once what is planned is done.
+/// Checks that a path on disk can be added, and whether its name exists in the archive after the
+/// pending changes.
 fn look(
     archive: &dyn Archive,
     path: &Path,

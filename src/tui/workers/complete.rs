@@ -5,15 +5,16 @@ use std::path::Path;
 use crate::event::Event;
 use crate::workers::jobs::expand;
 
-/// Names of a directory that are looked at.
+/// Most names of a directory that are read.
 const MAX_NAMES: usize = 10_000;
 
-/// Responder with the paths that begin like what was typed.
+/// Returns the completions of a typed path as an event.
 pub fn complete(typed: &str, only_directories: bool) -> Event {
     Event::Completions(paths(typed, only_directories))
 }
 
-/// Returns the paths that begin like what was typed, directories with a slash behind them. What can't be read has none.
+/// Returns the paths that start with the typed text; directories end with a slash. Unreadable
+/// directories have none.
 fn paths(typed: &str, only_directories: bool) -> Vec<String> {
     if typed == "~" {
         return vec!["~/".to_owned()];
@@ -39,7 +40,7 @@ fn paths(typed: &str, only_directories: bool) -> Vec<String> {
     paths
 }
 
-/// Returns how many bytes are free where a directory of this name is, or would be made; `None` where nobody can tell.
+/// Returns the free bytes on the disk of a directory, which need not exist; `None` if unknown.
 pub fn room(typed: &str) -> Option<u64> {
     let path = expand(Path::new(typed));
     // A relative path that ends nowhere is made below the current directory.

@@ -25,7 +25,8 @@ pub struct Duplicates {
     pub told: String,
 }
 
-/// Groups of files that have their content in common, in few pieces of memory: there may be half a million.
+/// Groups of files that have their content in common, in few pieces of memory: there may be half a
+/// million.
 struct Groups {
     /// Bytes of all but one of a group, and where its numbers are.
     list: Vec<(u64, Range<usize>)>,
@@ -44,7 +45,8 @@ impl Groups {
     }
 }
 
-/// Finds what `keep` keeps of some numbers. `share` takes how far that is, 0 to 1, and says whether anybody still waits; `None` when nobody does.
+/// Finds what `keep` keeps of some numbers. `share` takes how far that is, 0 to 1, and says whether
+/// anybody still waits; `None` when nobody does.
 ///
 /// # Errors
 ///
@@ -59,7 +61,8 @@ pub fn find(
     let once = archive.container() == Container::Nra5;
     let mut groups = Groups { list: Vec::new(), numbers: room_for(below.end - below.start) };
     let whole = if once {
-        // Sixteen bytes a file, for there may be millions. The keys are those of this search alone, so that no archive has been made to confuse them.
+        // Sixteen bytes a file, for there may be millions. The keys are those of this search alone,
+        // so that no archive has been made to confuse them.
         let keys = RandomState::new();
         sorted(archive, below, keep, |entry| entry.content_fingerprint(&keys), share).is_some_and(|files| {
             grouped(
@@ -74,7 +77,8 @@ pub fn find(
             )
         })
     } else {
-        // Those of one size in the order of storage, those that share what is stored one behind the other.
+        // Those of one size in the order of storage, those that share what is stored one behind the
+        // other.
         let keys = RandomState::new();
         let key = |entry: &Entry| (entry.size, (entry.position(), entry.content_fingerprint(&keys)));
         sorted(archive, below, keep, key, share)
@@ -83,7 +87,8 @@ pub fn find(
     Ok(whole.then(|| told(groups, once)))
 }
 
-/// Returns the files with content that are kept by their keys, with their numbers; `None` when nobody waits any more.
+/// Returns the files with content that are kept by their keys, with their numbers; `None` when
+/// nobody waits any more.
 fn sorted<K: Ord>(
     archive: &dyn Archive,
     below: Range<u64>,
@@ -106,8 +111,8 @@ fn sorted<K: Ord>(
     Some(files)
 }
 
-/// Hands over the files that have in common what `of` takes of their keys, with a way to tell how many of them have been read; says whether anybody
-/// still waits.
+/// Hands over the files that have in common what `of` takes of their keys, with a way to tell how
+/// many of them have been read; says whether anybody still waits.
 fn grouped<K, C: PartialEq>(
     files: &[(K, u64)],
     of: impl Fn(&K) -> C,
@@ -123,8 +128,8 @@ fn grouped<K, C: PartialEq>(
     })
 }
 
-/// Groups files of one size, in the order of storage, by the digests of their content; says whether anybody still waits. What several names lead to is
-/// stored and read once.
+/// Groups files of one size, in the order of storage, by the digests of their content; says whether
+/// anybody still waits. What several names lead to is stored and read once.
 fn by_digest<K: PartialEq>(
     archive: &dyn Archive,
     files: &[((u64, K), u64)],

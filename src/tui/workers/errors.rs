@@ -1,8 +1,8 @@
-//! What is made of errors for the screen.
+//! Error messages for the screen.
 
 use nra_format::error::{Error, reason};
 
-/// Says whether something needs a password, and then whether one was given that is wrong.
+/// Returns whether an error means a missing password: `Some(true)` if a wrong one was given.
 pub fn sealed(error: &Error) -> Option<bool> {
     match error {
         Error::KeyNeeded => Some(false),
@@ -11,7 +11,7 @@ pub fn sealed(error: &Error) -> Option<bool> {
     }
 }
 
-/// Returns an error with its causes in one harmless line.
+/// Returns an error with its causes as one line, escaped for the terminal.
 pub fn told(error: &(dyn std::error::Error + 'static)) -> String {
     // Those of the system without their numbers.
     let own = |error: &(dyn std::error::Error + 'static)| error.downcast_ref().map_or_else(|| error.to_string(), reason);

@@ -27,7 +27,8 @@ const TELL: Duration = Duration::from_millis(60);
 /// and the first ones as early as they fill a screen, or were worth waiting for.
 const FIRST: Duration = Duration::from_millis(10);
 
-/// Which characters a path has, as bits: most paths lack one of those that were typed, and need no closer look.
+/// Which characters a path has, as bits: most paths lack one of those that were typed, and need no
+/// closer look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Letters(u64);
 
@@ -50,7 +51,8 @@ impl Letters {
         Self(path.iter().fold(0, |bits, &byte| bits | Self::bit(byte)))
     }
 
-    /// Returns what a path must have that matches a pattern: its letters and digits, unless some of them are those that must not be there.
+    /// Returns what a path must have that matches a pattern: its letters and digits, unless some of
+    /// them are those that must not be there.
     fn wanted(pattern: &str) -> Self {
         if pattern.contains('!') { Self(0) } else { Self(Self::of(pattern.as_bytes()).0 & !Self::FOREIGN) }
     }
@@ -69,7 +71,8 @@ struct Paths {
     letters: Vec<Letters>,
     /// How many entries they are of: those that do not read count, too.
     entries: u64,
-    /// There was no room for a path. None behind it is kept, so that what is read again begins there.
+    /// There was no room for a path. None behind it is kept, so that what is read again begins
+    /// there.
     full: bool,
 }
 
@@ -84,7 +87,8 @@ impl Paths {
         }
     }
 
-    /// Keeps the path of the next entry, `None` if it does not read, if there is room within so many bytes.
+    /// Keeps the path of the next entry, `None` if it does not read, if there is room within so
+    /// many bytes.
     fn add(&mut self, path: Option<&[u8]>, room: usize) {
         self.full |= path.is_some_and(|path| self.bytes.len() + path.len() > room);
         if self.full {
@@ -133,7 +137,8 @@ impl Finder {
         (self.directory, self.paths) = (None, Paths::default());
     }
 
-    /// Searches; `tell` takes what has been found so far and says whether anybody still waits for more.
+    /// Searches; `tell` takes what has been found so far and says whether anybody still waits for
+    /// more.
     pub fn find(&mut self, archive: &dyn Archive, request: &FindRequest, tell: &mut dyn FnMut(Option<FindResponse>) -> bool) {
         let mut search = Search {
             pattern: Pattern::parse(&request.pattern, CaseMatching::Smart, Normalization::Smart),
@@ -265,7 +270,8 @@ impl Search {
     }
 }
 
-/// Ranks short texts by a pattern: their indices and the characters that matched, the best first. All of them when nothing is typed.
+/// Ranks short texts by a pattern: their indices and the characters that matched, the best first.
+/// All of them when nothing is typed.
 pub fn rank(pattern: &str, texts: &[String]) -> Vec<(usize, Vec<u32>)> {
     let mut matcher = Matcher::new(Config::DEFAULT);
     let pattern = Pattern::parse(pattern, CaseMatching::Ignore, Normalization::Smart);

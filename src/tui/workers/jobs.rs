@@ -1,4 +1,4 @@
-//! Long work on threads of its own: extraction, conversion, verification, changes.
+//! Jobs on threads: extraction, conversion, verification, changes.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -31,27 +31,27 @@ use nra_format::path::EntryPath;
 use nra_format::progress::{Counter, Monitor, Severity, Warning};
 use nra_text::{self, SizeStyle};
 
-/// Bound for what an extraction keeps of entries, bytes: it runs beside a screen and a search that all together stay below 100 MB.
+/// Memory of an extraction, bytes: with screen and search it stays below 100 MB.
 const MEMORY: u64 = 16 << 20;
-/// Files that are tried in search of one that needs a password: members of a zip file are encrypted one by one.
+/// Files tried for whether they need a password: zip members are encrypted individually.
 const TRIED: usize = 16;
-/// Progress is told this often, milliseconds.
+/// Time between two progress events, milliseconds.
 const EVERY: u64 = 100;
-/// Warnings of a job that are told, and the bytes that they may have: what ended jobs said is kept. The rest is counted.
+/// Most warnings of a job, and their bytes: logs of ended jobs are kept. The rest is counted.
 const MAX_WARNINGS: (u64, u64) = (1_000, 256 << 10);
 
-/// Columns of a name, and of a sentence, that a job says: paths may have 64 KiB, and all that was said is looked at again.
+/// Most columns of a name and of a message: paths may have 64 KiB.
 const SAID: (usize, usize) = (200, 1_000);
 
-/// Returns a sentence as it is kept.
+/// Returns a message as it is stored.
 fn sentence(text: &str) -> String {
     glyphs::shown_within(text.as_bytes(), SAID.1)
 }
 
-/// Jobs that are at work at once: each may take all processors, and its own share of memory.
+/// Most jobs that run at once: each may use all processors, and needs memory.
 const AT_ONCE: usize = 2;
 
-/// A job as the others see it, the oldest first: where it is in the queue.
+/// A job in the queue.
 struct Turn {
     id: JobId,
     /// It writes an archive.
@@ -61,7 +61,7 @@ struct Turn {
     stopped: bool,
 }
 
-/// Who is at work, who waits for that, and what each has been told: to go on, to pause, to stop.
+/// The queue of jobs, the oldest first: running, waiting, paused, stopped.
 #[derive(Default)]
 struct Queue {
     turns: Mutex<Vec<Turn>>,
@@ -73,14 +73,15 @@ impl Queue {
         self.turns.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells a job something.
+    /// Changes the state of a job.
     fn tell(&self, id: JobId, what: impl FnOnce(&mut Turn)) {
         self.turns().iter_mut().find(|turn| turn.id == id).map(what);
         self.changed.notify_all();
     }
 }
 
-/// Returns the first job that may begin: there is room, and no two write archives at once. Those that are paused take no room.
+/// Returns the first job that may start: few run at once, and only one writes an archive. Paused
+/// jobs do not count.
 fn next(turns: &[Turn]) -> Option<JobId> {
     let at_work = || turns.iter().filter(|turn| turn.begun && !turn.paused);
     let has_room = at_work().count() < AT_ONCE;
@@ -89,7 +90,7 @@ fn next(turns: &[Turn]) -> Option<JobId> {
     turns.iter().filter(waits).find(|turn| has_room && !(turn.writes && writes)).map(|turn| turn.id)
 }
 
-/// What a job asks whether it is to go on.
+/// Lets a job wait for its turn, pause and stop.
 #[derive(Clone)]
 pub struct JobControl {
     id: JobId,
@@ -97,19 +98,20 @@ pub struct JobControl {
 }
 
 impl JobControl {
-    /// Lines a job up.
+    /// Adds a job to the queue.
     fn new(id: JobId, writes: bool, queue: &Arc<Queue>) -> Self {
         queue.turns().push(Turn { id, writes, begun: false, paused: false, stopped: false });
         Self { id, queue: Arc::clone(queue) }
     }
 
-    /// Returns that of a job which nothing holds up.
+    /// Returns the control of a job that never waits.
     #[cfg(test)]
     pub fn free(id: JobId) -> Self {
         Self::new(id, false, &Arc::default())
     }
 
-    /// Waits for the turn of the job, and tells if it does and when that is over; says whether the turn has come, and the job is not to stop before.
+    /// Waits for the turn of the job; `tell_waiting` is called if it waits and when that is over.
+    /// Returns false if the job is stopped first.
     fn begin(&self, tell_waiting: impl Fn(bool)) -> bool {
         let mut turns = self.queue.turns();
         let waits = next(&turns) != Some(self.id);
@@ -125,7 +127,7 @@ impl JobControl {
                     if waits {
                         tell_waiting(false);
                     }
-                    // There may be room for one more.
+                    // Another job may start, too.
                     self.queue.changed.notify_all();
                     return true;
                 }
@@ -135,7 +137,7 @@ impl JobControl {
         }
     }
 
-    /// Waits as long as the job is paused; says whether it has been asked to stop.
+    /// Waits while the job is paused. Returns whether it is stopped.
     fn is_stopped(&self) -> bool {
         let mut turns = self.queue.turns();
         loop {
@@ -147,14 +149,14 @@ impl JobControl {
         }
     }
 
-    /// Makes room for the next job.
+    /// Removes the job from the queue.
     fn end(&self) {
         self.queue.turns().retain(|turn| turn.id != self.id);
         self.queue.changed.notify_all();
     }
 }
 
-/// The jobs that have not ended. Few of them are at work at once, the others wait for their turn.
+/// The jobs that have not ended. Few run at once, the others wait for their turn.
 #[derive(Default)]
 pub struct Jobs {
     queue: Arc<Queue>,
@@ -175,7 +177,7 @@ impl Jobs {
             } else {
                 (Ending::Cancelled, "stopped before it started".to_owned())
             };
-            // What comes next may need what this one keeps.
+            // The next job may need the memory.
             drop(archive);
             rein.end();
             monitor.end(ending, text);
@@ -183,12 +185,12 @@ impl Jobs {
         self.threads.insert(id, thread);
     }
 
-    /// Asks a job to stop.
+    /// Stops a job.
     pub fn stop(&self, id: JobId) {
         self.queue.tell(id, |turn| turn.stopped = true);
     }
 
-    /// Lets a job wait, or go on.
+    /// Pauses or resumes a job.
     pub fn pause(&self, id: JobId, pause: bool) {
         self.queue.tell(id, |turn| turn.paused = pause);
     }
@@ -202,7 +204,7 @@ impl Drop for Jobs {
     }
 }
 
-/// Says whether a job writes an archive.
+/// Returns whether a job writes an archive.
 fn writes(task: &Task) -> bool {
     match task {
         Task::Change { .. } | Task::Revert { .. } | Task::Compact { .. } | Task::Convert { .. } | Task::Salvage { .. } => true,
@@ -210,7 +212,7 @@ fn writes(task: &Task) -> bool {
     }
 }
 
-/// Does a job and says how it ended.
+/// Runs a job and returns how it ended.
 pub fn perform(shared: &Arc<dyn Archive>, task: &Task, monitor: &JobMonitor) -> (Ending, String) {
     let archive = &**shared;
     if let Some(wrong) = needs_password(archive, task) {
@@ -229,7 +231,7 @@ pub fn perform(shared: &Arc<dyn Archive>, task: &Task, monitor: &JobMonitor) -> 
             }),
         Task::Revert { file, commit, ranges, over } => changes::revert(archive, file, *commit, ranges.as_deref(), *over, monitor)
             .map(|done| {
-                // Where nothing is written the commit shown stays the one that is shown.
+                // Without a new commit, the same one stays shown.
                 if done.written {
                     monitor.tell(JobEvent::Written(done.commit));
                 }
@@ -247,7 +249,7 @@ pub fn perform(shared: &Arc<dyn Archive>, task: &Task, monitor: &JobMonitor) -> 
     }
 }
 
-/// Says what is on disk of an extraction that does not go on.
+/// Describes what a stopped extraction leaves on disk.
 fn left(task: &Task, monitor: &JobMonitor) -> String {
     let Task::Extract { target, .. } = task else { return String::new() };
     let [done, all] = [0, 1].map(|index| monitor.counts[index].load(Ordering::Relaxed));
@@ -258,7 +260,8 @@ fn left(task: &Task, monitor: &JobMonitor) -> String {
     format!("; {} of {} are extracted and stay in {target}", nra_text::count(done), nra_text::counted(all, "entry", "entries"))
 }
 
-/// Says before anything is written whether the content that a job reads needs a password, and then whether one was given that is wrong.
+/// Returns whether the content that a job reads needs a password: `Some(true)` if a wrong one was
+/// given.
 fn needs_password(archive: &dyn Archive, task: &Task) -> Option<bool> {
     let all = 0..archive.entry_count();
     let ranges = match task {
@@ -266,7 +269,7 @@ fn needs_password(archive: &dyn Archive, task: &Task) -> Option<bool> {
         Task::Verify { ranges: None } | Task::Convert { .. } => std::slice::from_ref(&all),
         Task::Change { .. } | Task::Revert { .. } | Task::Compact { .. } | Task::Salvage { .. } => return None,
     };
-    // What has a keyring was opened by it.
+    // A keyring decrypts content, too.
     if !archive.info().encrypted || archive.keyring().is_some() {
         return None;
     }
@@ -308,7 +311,7 @@ fn extracted(stats: &DirectoryStats, monitor: &JobMonitor) -> (Ending, String) {
     judged(text, stats.omitted + stats.kept, monitor)
 }
 
-/// Says how work ended that left entries out.
+/// Returns how a job ended that skipped entries.
 fn judged(mut text: String, left_out: u64, monitor: &JobMonitor) -> (Ending, String) {
     if left_out > 0 {
         text.push_str(&format!("; {} skipped", nra_text::counted(left_out, "entry", "entries")));
@@ -320,12 +323,12 @@ fn judged(mut text: String, left_out: u64, monitor: &JobMonitor) -> (Ending, Str
 /// Commits that compacting keeps: the newest one.
 const KEPT: u64 = 1;
 
-/// Returns how an archive is compacted: what was secret stays so.
+/// Returns the options for compacting: an encrypted archive stays encrypted.
 fn compacting(archive: &dyn Archive) -> WriterOptions {
     WriterOptions { encryption: archive.keyring().cloned(), ..WriterOptions::balanced() }
 }
 
-/// Goes on as long as somebody waits.
+/// A monitor that cancels when the request is cancelled.
 struct Patience<'a>(&'a (dyn Fn() -> bool + Sync));
 
 impl Monitor for Patience<'_> {
@@ -336,14 +339,14 @@ impl Monitor for Patience<'_> {
     }
 }
 
-/// Finds out what compacting an archive would save, as long as `goes_on` says so; `archive` has its keys.
+/// Estimates what compacting would save, until `goes_on` returns false. `archive` has the keys.
 pub fn weigh(archive: &dyn Archive, file: &Path, goes_on: &(dyn Fn() -> bool + Sync)) -> Event {
     let planned = compact::plan(file, KEPT, &compacting(archive), &Patience(goes_on));
     Event::CompactEstimate(planned.map_err(|error| told(&error)))
 }
 
 fn compacted(archive: &dyn Archive, file: &Path, commit: u64, monitor: &JobMonitor) -> Result<(Ending, String)> {
-    // Whoever asked knew what would go.
+    // The user has agreed to remove these commits only.
     let commits = Some(commit);
     let Some(done) = compact::compact(file, KEPT, commits, &compact::Target::InPlace, &compacting(archive), monitor)? else {
         return Ok((Ending::Done, "compacting saves nothing: the archive is unchanged".to_owned()));
@@ -368,7 +371,7 @@ fn convert(archive: &Arc<dyn Archive>, output: &Path, monitor: &JobMonitor) -> R
 }
 
 fn salvage_to(archive: &dyn Archive, output: &Path, message: &str, monitor: &JobMonitor) -> Result<(Ending, String)> {
-    // What was secret stays so.
+    // It stays encrypted.
     let encryption = archive.keyring().cloned();
     let writer = WriterOptions { encryption, ..WriterOptions::balanced() };
     let sink = Sink::Archive(Destination::new_file(output), Format::Nra(NraSink { writer, ..NraSink::default() }));
@@ -422,7 +425,7 @@ fn verified(verdict: &Verdict, monitor: &JobMonitor) -> (Ending, String) {
     }
 }
 
-/// Takes `~` in front of a path for the home directory.
+/// Replaces a leading `~` with the home directory.
 pub fn expand(path: &Path) -> PathBuf {
     match (path.strip_prefix("~"), std::env::var_os("HOME")) {
         (Ok(rest), Some(home)) => PathBuf::from(home).join(rest),
@@ -430,7 +433,7 @@ pub fn expand(path: &Path) -> PathBuf {
     }
 }
 
-/// A monitor that tells the screen, not too often.
+/// A monitor that reports progress as events.
 pub struct JobMonitor {
     id: JobId,
     events: Sender<Event>,
@@ -440,7 +443,8 @@ pub struct JobMonitor {
     current: Mutex<Vec<u8>>,
     /// Warnings that were told, their bytes, and those that were not.
     warnings: [AtomicU64; 3],
-    /// The same of what has another name now, or was moved aside: it takes no room of what went wrong.
+    /// The same of what has another name now, or was moved aside: it takes no room of what went
+    /// wrong.
     detours: [AtomicU64; 3],
     degraded: AtomicBool,
     started: Instant,
@@ -465,7 +469,7 @@ impl JobMonitor {
         }
     }
 
-    /// Tells the end.
+    /// Reports the end.
     pub fn end(&self, ending: Ending, text: String) {
         let hidden = self.warnings[2].load(Ordering::Relaxed);
         if hidden > 0 {
@@ -479,7 +483,7 @@ impl JobMonitor {
         self.tell(JobEvent::End(ending, text));
     }
 
-    /// Tells what went wrong, as long as that is not too much.
+    /// Reports a warning, within the limits.
     fn say(&self, warning: &str) {
         self.say_within(&self.warnings, warning);
     }
@@ -506,7 +510,7 @@ impl JobMonitor {
         JobEvent::Progress(Progress { entries, all_entries, bytes, all_bytes }, glyphs::shown_within(&current, SAID.0))
     }
 
-    /// Tells which entry has another name than in the archive, and what was moved aside for one.
+    /// Reports renamed files and backups.
     fn tell_detour(&self, done: &Extracted<'_>) {
         let shown = |path: &[u8]| glyphs::shown_within(path, SAID.0);
         let say = |told: String| self.say_within(&self.detours, &told);
@@ -517,7 +521,7 @@ impl JobMonitor {
         }
     }
 
-    /// Tells progress when it is time to.
+    /// Reports progress if it is due.
     fn tick(&self) {
         let now = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
         let last = self.last.load(Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! Adds up what the children of a directory hold.
+//! Sums up the children of a directory for the map of sizes.
 
 use crate::rows::{self, Scope};
 use crate::state::sizes::{Tile, Tiles};
@@ -8,7 +8,7 @@ use nra_format::entry::Kind;
 use nra_format::error::Result;
 use nra_format::path::EntryPath;
 
-/// Tiles of a map: more could not be told apart on any screen.
+/// Most areas of a map: more would be indistinguishable.
 const MOST: usize = 256;
 
 /// Returns the map of sizes of a directory; `None` if it is cancelled.
@@ -30,7 +30,7 @@ fn tiles(archive: &dyn Archive, directory: Option<&EntryPath>, go_on: &dyn Fn() 
                 return Ok(false);
             }
             let directory = row.entry.kind == Kind::Directory;
-            // What does not read takes no room.
+            // Unreadable entries have size 0.
             let below = || rows::totals(archive, &row.entry.path, go_on).ok().flatten();
             let bytes = if directory { below().map_or(0, |totals| totals.content_bytes) } else { row.entry.size };
             tiles.push(Tile { path: row.entry.path, directory, bytes });

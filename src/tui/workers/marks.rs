@@ -43,7 +43,8 @@ fn whole_of(archive: &dyn Archive, numbers: &[u64], go_on: &dyn Fn() -> bool) ->
     Ok(Some(ranges))
 }
 
-/// Adds a range behind others, or to the last of them when it goes on there: millions may become one.
+/// Adds a range behind others, or to the last of them when it goes on there: millions may become
+/// one.
 fn join(ranges: &mut Vec<Range<u64>>, range: Range<u64>) {
     match ranges.last_mut().filter(|last| (last.start..=last.end).contains(&range.start)) {
         Some(last) => last.end = last.end.max(range.end),
@@ -72,8 +73,8 @@ fn whole(archive: &dyn Archive, number: u64, entry: &Entry, go_on: &dyn Fn() -> 
     }
 }
 
-/// Returns what a glob means: among the children of a directory, or at any depth below it when it has `/` or `**`. Among rows it is compared with their names, or the
-/// same way with their paths.
+/// Returns what a glob means: among the children of a directory, or at any depth below it when it
+/// has `/` or `**`. Among rows it is compared with their names, or the same way with their paths.
 fn glob(
     archive: &dyn Archive,
     Among { directory, rows }: Among,

@@ -39,10 +39,12 @@ pub use errors::{sealed, told};
 pub use find::{Finder, rank};
 pub use worker::{FAULT, catch_fault};
 
-/// Returns memory for so many things, of which there may be millions, and which are gone again soon.
+/// Returns memory for so many things, of which there may be millions, and which are gone again
+/// soon.
 ///
-/// Where they are many it is more from the beginning than glibc ever keeps: freed blocks of up to 32 MiB have it keep as much of everything else that is
-/// freed, in each thread. Of larger ones the system gives only what is written to, and takes all back.
+/// Where they are many it is more from the beginning than glibc ever keeps: freed blocks of up to
+/// 32 MiB have it keep as much of everything else that is freed, in each thread. Of larger ones the
+/// system gives only what is written to, and takes all back.
 fn room_for<T>(count: u64) -> Vec<T> {
     const FEW: usize = 64 << 10;
     const MANY: usize = 33 << 20;
@@ -77,7 +79,8 @@ enum Search {
 }
 
 impl Workers {
-    /// Starts the threads. When this is dropped nobody waits for them any more: they end what they are at, and themselves.
+    /// Starts the threads. When this is dropped nobody waits for them any more: they end what they
+    /// are at, and themselves.
     pub fn start(archive: &Arc<dyn Archive>, events: &Sender<Event>) -> Self {
         let context = WorkerContext { archive: Arc::clone(archive), events: events.clone(), awaited: Arc::default() };
         let mut finder = find::Finder::default();
@@ -182,8 +185,8 @@ impl Workers {
         *self = Self { jobs, ..Self::start(archive, &self.context.events) };
     }
 
-    /// Performs an effect, and returns those that concern the terminal or open an archive. A worker skips a
-    /// request that is not awaited according to [`Workers::publish`].
+    /// Performs an effect, and returns those that concern the terminal or open an archive. A worker
+    /// skips a request that is not awaited according to [`Workers::publish`].
     pub fn perform(&mut self, effect: Effect) -> Option<Effect> {
         match effect {
             Effect::Request(id, request) => return self.request(id, request),
@@ -243,8 +246,8 @@ impl WorkerRequest for Search {
     }
 }
 
-/// Performs an effect at once, as the workers would, and returns the events; `None` for effects that concern
-/// the terminal or open an archive.
+/// Performs an effect at once, as the workers would, and returns the events; `None` for effects
+/// that concern the terminal or open an archive.
 #[cfg(test)]
 pub fn answers(archive: &Arc<dyn Archive>, effect: Effect) -> Option<Vec<Event>> {
     match effect {
@@ -260,7 +263,8 @@ pub fn answers(archive: &Arc<dyn Archive>, effect: Effect) -> Option<Vec<Event>>
     }
 }
 
-/// Returns the responses to a request; `None` for requests that open an archive or need the terminal.
+/// Returns the responses to a request; `None` for requests that open an archive or need the
+/// terminal.
 #[cfg(test)]
 fn responses(shared: &Arc<dyn Archive>, request: Request) -> Option<Vec<Event>> {
     let archive = &**shared;

@@ -1,4 +1,4 @@
-//! What the screen asks of an archive: rows and what is known of them, previews, content for the clipboard.
+//! Reads for the screen: rows and their details, previews, content for the clipboard.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -38,10 +38,10 @@ pub fn jump(archive: &dyn Archive, request: &JumpRequest, go_on: &dyn Fn() -> bo
 pub fn details(archive: &dyn Archive, entries: &[(u64, Entry)], go_on: &dyn Fn() -> bool) -> Event {
     let mut known: Vec<(u64, Facts)> = Vec::new();
     for (number, entry) in entries {
-        // A fact that does not read is a fact that is not shown.
+        // Details that cannot be read are not shown.
         let fact = fact(archive, entry, go_on).unwrap_or_default();
         let whole = go_on();
-        // Of a directory it may be half a sum.
+        // The sum of a directory may be incomplete.
         if whole || entry.kind == Kind::File {
             known.push((*number, fact));
         }
@@ -57,7 +57,7 @@ fn fact(archive: &dyn Archive, entry: &Entry, go_on: &dyn Fn() -> bool) -> Resul
     let mut facts = Facts::default();
     match entry.kind {
         Kind::Directory => {
-            // Where the index is damaged that takes a look at every entry.
+            // With a damaged index this would read every entry.
             if !archive.is_index_damaged() {
                 facts.numbers = rows::subtree(archive, &entry.path, go_on).ok().map(|numbers| (numbers.start, numbers.end));
             }
@@ -77,7 +77,8 @@ pub fn preview(archive: &Arc<dyn Archive>, request: PreviewRequest, awaited: &dy
             Ok(Some(Place { offset, line, around })) => {
                 found = if around { Found::Around(offset) } else { Found::At(offset) };
                 request.place = offset;
-                // A row whose place its quotes tell is the first one: of the line breaks before it some may stand within quotes.
+                // A row whose place its quotes tell is the first one: of the line breaks before it
+                // some may stand within quotes.
                 let back = if matches!(seek, Seek::Row(..)) { 1 } else { request.limits.back() };
                 request.offset = offset.saturating_sub(back);
                 request.anchor = line.map(|line| (offset, line));
@@ -101,7 +102,7 @@ pub fn preview(archive: &Arc<dyn Archive>, request: PreviewRequest, awaited: &dy
     PreviewResponse { preview, found, sealed, damage }
 }
 
-/// Tells where a text stands, and now and then how far that is known.
+/// Reports all occurrences of a text, and those found so far from time to time.
 pub fn stops(archive: &dyn Archive, request: &OccurrencesRequest, awaited: &dyn Fn() -> bool, tell: &mut dyn FnMut(Event)) {
     let OccurrencesRequest { entry, needle, by_line } = request;
     let answer = |places: &[u64], all| Event::Occurrences(OccurrencesResponse { places: places.into(), all });
@@ -112,13 +113,13 @@ pub fn stops(archive: &dyn Archive, request: &OccurrencesRequest, awaited: &dyn 
             tell(answer(places, false));
         }
     });
-    // Damage on the way leaves what was counted.
+    // After damage, the count so far stays.
     if let Ok((places, all)) = found {
         tell(answer(&places, all));
     }
 }
 
-/// Content that goes through the clipboards of most terminals, bytes.
+/// Most content that clipboards of terminals accept, bytes.
 const CLIPBOARD: u64 = 64 << 10;
 
 /// Reads the content of an entry for the clipboard.
@@ -139,7 +140,7 @@ pub fn content(archive: &dyn Archive, entry: &Entry) -> Event {
     }
 }
 
-/// Tells what is known of an entry, and once more when all others have been looked at for its content.
+/// Reports the properties of an entry, and again with those that need a search of all entries.
 pub fn inspect(archive: &dyn Archive, entry: &Entry, tell: &mut dyn FnMut(Event), go_on: &dyn Fn() -> bool) {
     let sheet = properties::facts(archive, entry, go_on).map_err(|error| told(&error));
     tell(Event::Inspected(sheet.clone()));

@@ -1,4 +1,4 @@
-//! The threads that work for the screen: what they are asked, when nobody waits for it any more, and how they answer.
+//! Worker threads: how they get requests, respond, and notice that a request is cancelled.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
@@ -19,16 +19,16 @@ use nra_format::archive::Archive;
 use nra_format::entry::Entry;
 use nra_format::path::EntryPath;
 
-/// What is said where an answer should be.
+/// The error for a response lost to a bug.
 pub const FAULT: &str = "internal error: a response is missing";
 
-/// How far a search is, is told this often.
+/// Time between two progress reports of a search.
 pub const PROGRESS: Duration = Duration::from_millis(100);
 
-/// The way to a thread: requests with their numbers.
+/// The channel to a worker: requests with their IDs.
 pub type RequestSender<T> = Sender<(RequestId, T)>;
 
-/// What all threads work with.
+/// What all workers share.
 pub struct WorkerContext {
     pub archive: Arc<dyn Archive>,
     pub events: Sender<Event>,
@@ -41,16 +41,16 @@ impl Drop for WorkerContext {
     }
 }
 
-/// Which requests are answered.
+/// Which requests a worker responds to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ServePolicy {
-    /// The newest, as long as there is none behind it.
+    /// The newest one: it stops when another one is queued.
     Newest,
-    /// All that are awaited, one after the other.
+    /// All awaited ones, in order.
     All,
 }
 
-/// The way back from a thread to the screen.
+/// Sends the responses to a request.
 pub struct Responder<'a, T> {
     events: &'a Sender<Event>,
     requests: &'a Receiver<(RequestId, T)>,
@@ -62,34 +62,35 @@ pub struct Responder<'a, T> {
 impl<T> Responder<'_, T> {
     /// Sends an event.
     fn send(&self, event: Event) {
-        // Nobody listens any more when the browser ends.
+        // The receiver is gone when the browser exits.
         drop(self.events.send(event));
     }
 
-    /// Sends an answer with the number of the request.
+    /// Sends a response with the ID of the request.
     pub fn respond(&self, event: Event) {
         self.send(Event::Response(self.id, Box::new(event)));
     }
 
-    /// Says whether the answer is still awaited.
+    /// Returns whether the response is still awaited.
     pub fn is_awaited(&self) -> bool {
         self.awaited.awaits(self.id) && (self.answered == ServePolicy::All || self.is_newest())
     }
 
-    /// Says whether there is no request behind it.
+    /// Returns whether no other request is queued.
     pub fn is_newest(&self) -> bool {
         self.requests.is_empty()
     }
 }
 
-/// Returns what work comes to. A panic is a fault of this program: what waits for the answer gets `failed` instead, and goes on.
+/// Returns the result of `work`, or `failed` if it panics, so that a bug does not leave a request
+/// without a response.
 pub fn catch_fault<T>(failed: T, work: impl FnOnce() -> T) -> T {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or(failed)
 }
 
-/// What a thread is asked for.
+/// A request for a worker.
 pub trait WorkerRequest: Send + 'static {
-    /// Returns the answer when there is none to be had, without the number of the request.
+    /// Returns the response if the worker panics.
     fn fault_response(&self) -> Event;
 }
 
@@ -117,7 +118,7 @@ impl WorkerRequest for PreviewRequest {
 }
 
 impl WorkerRequest for OccurrencesRequest {
-    // Nothing waits for the places.
+    // Nothing waits for this response.
     fn fault_response(&self) -> Event {
         Event::Error(FAULT.to_owned())
     }
@@ -151,7 +152,7 @@ impl WorkerRequest for MarksRequest {
     }
 }
 
-/// Everything that is known of an entry.
+/// The properties of an entry.
 impl WorkerRequest for Entry {
     fn fault_response(&self) -> Event {
         Event::Inspected(Err(FAULT.to_owned()))
@@ -166,7 +167,7 @@ impl WorkerRequest for PathBuf {
 }
 
 impl WorkerContext {
-    /// Starts a thread that answers requests.
+    /// Starts a worker.
     pub fn serve<T: WorkerRequest>(
         &self,
         which: ServePolicy,
@@ -185,7 +186,6 @@ impl WorkerContext {
                     work(&*archive, request, &answers);
                     None
                 };
-                // Those that bring a number of their own do so within the other one, too.
                 if let Some(failed) = catch_fault(Some(failed), work) {
                     answers.respond(failed);
                 }
@@ -194,7 +194,7 @@ impl WorkerContext {
         sender
     }
 
-    /// Responder one request on a thread of its own.
+    /// Responds to one request on a thread.
     pub fn once(&self, id: RequestId, failed: Event, work: impl FnOnce(&dyn Archive) -> Option<Event> + Send + 'static) {
         let (archive, events) = (Arc::clone(&self.archive), self.events.clone());
         thread::spawn(move || {
@@ -263,7 +263,8 @@ mod tests {
             context.awaited.publish(&requests);
             let both = [first.or_else(|_| from.recv_timeout(LONG)), from.recv_timeout(LONG)];
             assert_eq!(both, [Ok(Event::Response(id, Box::new(Event::Tick))), Ok(Event::Tick)]);
-            // What nobody awaits is not begun: the thread is done with it when it begins what comes behind.
+            // What nobody awaits is not begun: the thread is done with it when it begins what comes
+            // behind.
             sender.send((id, ())).unwrap();
             let next = requests.make(RequestKind::Completions);
             requests.cancel(RequestKind::Marks);

@@ -1,4 +1,4 @@
-//! The preview: which entry, in which form, what of it is loaded and shown.
+//! The preview: entry, form, loaded window, scroll position.
 
 mod seek;
 mod walk;
@@ -21,12 +21,12 @@ const REST: Duration = Duration::from_millis(60);
 /// With fewer rows than this between the screen and the end of the window more is read.
 const MARGIN: usize = 64;
 
-/// Asks for a preview.
+/// Requests a preview.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PreviewRequest {
-    /// Of what.
+    /// The entry.
     pub entry: Entry,
-    /// Which part, and how.
+    /// Part and form.
     pub request: Request,
 }
 
@@ -35,62 +35,62 @@ pub struct PreviewRequest {
 pub struct PreviewResponse {
     /// The preview.
     pub preview: Result<Preview, String>,
-    /// Whether a place was sought, and where it is.
+    /// The result of a search.
     pub found: Found,
-    /// The content needs a password; the one that was given, if any, is wrong.
+    /// The content needs a password; true if a wrong one was given.
     pub sealed: Option<bool>,
-    /// Why there is less to see than was asked for.
+    /// Damage that limits what is shown.
     pub damage: Option<String>,
 }
 
-/// What became of a search for a place.
+/// The result of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Found {
-    /// There was none.
+    /// There was no search.
     #[default]
     Unsought,
-    /// It is at this offset, bytes.
+    /// A match at this offset, bytes.
     At(u64),
-    /// It is at this offset, bytes, at which the search came round from the other end of the content.
+    /// A match at this offset, bytes, after the search has wrapped.
     Around(u64),
-    /// There is no such place.
+    /// No match.
     Nowhere,
 }
 
-/// What the preview shows.
+/// The preview pane.
 #[derive(Debug, Clone, Default)]
 pub struct Pane {
-    /// Form that was asked for.
+    /// The chosen form.
     pub form: Form,
-    /// What is loaded.
+    /// The loaded preview.
     pub preview: Option<Result<Preview, String>>,
-    /// How it is looked at.
+    /// The scroll position.
     pub scroll: Scroll,
-    /// The text that was sought last.
+    /// The last search text.
     pub needle: Needle,
-    /// The content needs a password; the one that was given, if any, is wrong.
+    /// The content needs a password; true if a wrong one was given.
     pub sealed: Option<bool>,
-    /// The entry that is, or will be, shown.
+    /// The entry shown, or to be shown.
     entry: Option<Entry>,
-    /// When it will be read.
+    /// When it will be loaded.
     due: Option<Duration>,
-    /// A window is on its way; this offset is to be in the first row then.
+    /// A window is requested; offset for the first row.
     waiting: Option<u64>,
-    /// A text, line or offset is being sought.
+    /// A search is in progress.
     seeking: bool,
-    /// It is a text.
+    /// It is a search for text.
     seeking_text: bool,
-    /// Where a text was found, until that is taken to be counted.
+    /// The last match, until its occurrences are counted.
     found: Option<u64>,
-    /// Where the text that was sought last stands.
+    /// Occurrences of the search text.
     pub(super) stops: Option<Occurrences>,
     /// Columns of the pane.
     width: u16,
-    /// Those of them that rows are drawn in.
+    /// Columns for rows.
     columns: u16,
-    /// What pictures are drawn on.
+    /// How pictures are drawn.
     pub canvas: Canvas,
-    /// How much is read.
+    /// Limits for reading.
     pub limits: Limits,
 }
 
@@ -110,12 +110,12 @@ impl Pane {
         self.waiting.is_some()
     }
 
-    /// Says whether something is being read.
+    /// Returns whether a preview is due or being loaded.
     pub fn is_waiting(&self) -> bool {
         self.waiting.is_some() || self.due.is_some()
     }
 
-    /// Turns to another entry; it is read when the cursor rests.
+    /// Shows another entry, which is loaded when the cursor rests.
     pub fn show(&mut self, entry: Option<&Entry>, now: Duration) {
         if self.entry.as_ref() == entry {
             return;
@@ -125,7 +125,7 @@ impl Pane {
         self.due = self.entry.as_ref().map(|_| now + REST);
     }
 
-    /// Returns an empty pane that takes no answers meant for this one.
+    /// Returns an empty pane with the same settings.
     pub fn renewed(&self) -> Self {
         let scroll = Scroll { wrap: self.scroll.wrap, ..Scroll::default() };
         Self {
@@ -140,7 +140,7 @@ impl Pane {
         }
     }
 
-    /// Drops what is shown.
+    /// Empties the pane.
     pub fn forget(&mut self) {
         self.entry = None;
         self.preview = None;
@@ -153,18 +153,18 @@ impl Pane {
         self.scroll = Scroll { wrap: self.scroll.wrap, ..Scroll::default() };
     }
 
-    /// Reads at once what is due, or what would be soon.
+    /// Loads the entry now, if it is due or will be.
     pub fn hurry(&mut self) -> Option<PreviewRequest> {
         self.due.take()?;
         Some(self.ask(0, None, 0))
     }
 
-    /// Reads what is due.
+    /// Loads the entry if it is due.
     pub fn wake(&mut self, now: Duration) -> Option<PreviewRequest> {
         if self.due? <= now { self.hurry() } else { None }
     }
 
-    /// Chooses a form, keeping the place.
+    /// Changes the form and keeps the position.
     pub fn set_form(&mut self, form: Form) -> Option<PreviewRequest> {
         self.form = form;
         self.stops = None;
@@ -175,13 +175,13 @@ impl Pane {
         Some(self.ask(place.saturating_sub(self.limits.back()), anchor, place))
     }
 
-    /// Takes how many columns rows are drawn in; what is in view stays there.
+    /// Sets the columns for rows, and keeps the position.
     pub fn set_columns(&mut self, columns: u16) {
         let before = std::mem::replace(&mut self.columns, columns);
         self.scroll.part = self.scroll.part * usize::from(before) / usize::from(columns.max(1));
     }
 
-    /// Wraps long rows, or cuts them; the cursor stays in sight.
+    /// Wraps or truncates long rows, and keeps the cursor visible.
     pub fn wrap(&mut self, height: usize) {
         self.scroll = Scroll { wrap: !self.scroll.wrap, left: 0, part: 0, ..self.scroll };
         let Some(walk) = self.walk().filter(|walk| walk.rows.has_cursor()) else { return };
@@ -189,25 +189,25 @@ impl Pane {
         self.go(top);
     }
 
-    /// Takes the size of the pane.
+    /// Sets the size of the pane.
     pub fn resize(&mut self, (width, height): (u16, u16)) -> Option<PreviewRequest> {
-        // The first row tells what it is a picture of.
+        // The first row describes the picture.
         self.refit(width, Canvas { cells: (width, height.saturating_sub(1)), ..self.canvas })
     }
 
-    /// Takes columns and rows of a cell, pixels.
+    /// Sets the size of a cell, pixels.
     pub fn set_font(&mut self, font: (u16, u16)) -> Option<PreviewRequest> {
         self.refit(self.width, Canvas { font, ..self.canvas })
     }
 
-    /// Reads anew what depends on the size.
+    /// Reloads a preview that depends on the size.
     fn refit(&mut self, width: u16, canvas: Canvas) -> Option<PreviewRequest> {
         let columns_changed = hex::columns(std::mem::replace(&mut self.width, width)) != hex::columns(width);
         let canvas_changed = std::mem::replace(&mut self.canvas, canvas) != canvas && canvas.protocol.is_sent();
         let again = match &self.preview {
             Some(Ok(Preview { body: Body::Hex(_), .. })) => columns_changed,
             Some(Ok(Preview { body: Body::Image(_), .. })) => canvas_changed,
-            // What is on its way is as it was asked for.
+            // The window being loaded has the previous size.
             None if self.waiting.is_some() => columns_changed || canvas_changed,
             _ => false,
         };
@@ -220,7 +220,7 @@ impl Pane {
         let sought_text = self.is_seeking_text();
         self.seeking = false;
         let place = match (answer.found, answer.preview.as_ref().err()) {
-            // What is shown stays.
+            // Keep the preview.
             (Found::Nowhere, _) => {
                 self.stops = None;
                 return None;
@@ -240,7 +240,7 @@ impl Pane {
         };
         if let Ok(preview) = &answer.preview {
             let window = preview.body.scrolled();
-            // The cursor stays where it is as long as the place in view does.
+            // The cursor stays if the position is the same.
             let stays = |rows: &&dyn Scrolled| {
                 answer.found == Found::Unsought && rows.has_cursor() && rows.offset(self.scroll.top) == place
             };
@@ -250,7 +250,7 @@ impl Pane {
             self.scroll.top = if place == 0 { 0 } else { window.row(place) };
             self.scroll.cursor = window.row(cursor).max(self.scroll.top);
             if place >= preview.size {
-                // The end of the content stands at the end of the screen.
+                // The end of the content is the last row of the screen.
                 let walk = Walk { rows: window, wrap: self.wrapped() };
                 let end = walk.end(usize::from(self.canvas.cells.1) + 1);
                 self.go(walk.last(self.scroll.top).min(end));
@@ -263,12 +263,12 @@ impl Pane {
         answer.damage
     }
 
-    /// Says whether content is shown, and in the form that was asked for.
+    /// Returns whether content is shown in the chosen form.
     fn is_in_form(&self) -> bool {
         matches!(&self.preview, Some(Ok(preview)) if matches!(self.form, Form::Auto) || self.form == preview.form)
     }
 
-    /// Says whether a file does not read where it was looked at.
+    /// Returns whether the file could not be read here.
     fn is_unreadable(&self) -> bool {
         matches!(&self.preview, Some(Err(_)))
             && self.sealed.is_none()
@@ -306,7 +306,8 @@ impl Pane {
                 let end = window.end();
                 return Some(self.ask(end, None, end));
             }
-            // The row in view becomes the middle of the next window, or its first one where rows are so long that there are only a few.
+            // The row in view becomes the middle of the next window, or its first one where rows
+            // are so long that there are only a few.
             let from = if top > MARGIN { top - MARGIN } else { top };
             if from > 0 {
                 return Some(self.ask_from(from, place));
@@ -356,7 +357,7 @@ impl Pane {
         self.scroll.left = self.scroll.left.saturating_add_signed(columns).min(8 << 10);
     }
 
-    /// Folds or unfolds something under the cursor; says whether there was something.
+    /// Folds or unfolds the item under the cursor. Returns whether there is one.
     pub fn fold(&mut self, fold: Fold) -> bool {
         let Some(Ok(Preview { body: Body::Json(page), .. })) = &mut self.preview else { return false };
         let above = self.scroll.cursor.saturating_sub(self.scroll.top);
@@ -368,7 +369,7 @@ impl Pane {
         true
     }
 
-    /// Puts the cursor on a row of the screen, where there is a cursor; says whether it was there.
+    /// Moves the cursor to a row of the screen. Returns whether it was there already.
     pub fn point(&mut self, row: usize) -> bool {
         let Some(walk) = self.walk().filter(|walk| walk.rows.has_cursor()) else { return false };
         let (there, left) = walk.down(walk.top(&self.scroll), row);
@@ -379,7 +380,7 @@ impl Pane {
         again
     }
 
-    /// Returns the columns that rows are wrapped in, if they are.
+    /// Returns the columns rows are wrapped to, if they are.
     fn wrapped(&self) -> Option<u16> {
         self.scroll.wrap.then_some(self.columns)
     }
@@ -414,7 +415,7 @@ impl Pane {
         self.preview.as_ref()?.as_ref().ok()?.body.scrolled().anchor(self.scroll.top)
     }
 
-    /// Asks for the window that begins with a row of this one.
+    /// Requests the window that starts with a row of this one.
     fn ask_from(&mut self, row: usize, place: u64) -> PreviewRequest {
         let Some(Ok(preview)) = &self.preview else { return self.ask(place, None, place) };
         let window = preview.body.scrolled();

@@ -1,4 +1,4 @@
-//! Places in the preview that are sought: a text, a line, an offset.
+//! Search in the preview: text, lines, offsets.
 
 use std::sync::Arc;
 
@@ -8,27 +8,27 @@ use crate::preview::{Body, Form, Preview, text as lines};
 use crate::state::pane::{Found, Pane, PreviewRequest};
 use nra_format::entry::Entry;
 
-/// Asks where a text stands.
+/// Requests all occurrences of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OccurrencesRequest {
-    /// In what.
+    /// The entry.
     pub entry: Entry,
     /// The text.
     pub needle: String,
-    /// Once a line.
+    /// Count one per line.
     pub by_line: bool,
 }
 
-/// Where a text stands, as far as that is known.
+/// Occurrences of a text found so far.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OccurrencesResponse {
     /// Offsets, ascending.
     pub places: Arc<[u64]>,
-    /// That is all.
+    /// They are complete.
     pub all: bool,
 }
 
-/// Where the text that was sought last stands, and at which of these places the search is.
+/// Occurrences of the search text, and the current one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Occurrences {
     needle: String,
@@ -38,7 +38,7 @@ pub struct Occurrences {
 }
 
 impl Occurrences {
-    /// Returns it in words: `3 of 17`, with `+` while there may be more.
+    /// Returns the position for people: `3 of 17`, with `+` while there may be more.
     fn told(&self) -> String {
         let known = self.all || self.places.last().is_some_and(|last| *last >= self.at);
         let number = self.places.partition_point(|place| *place <= self.at);
@@ -48,12 +48,12 @@ impl Occurrences {
 }
 
 impl Pane {
-    /// Returns which of the places of the text that was sought is shown, in words.
+    /// Returns the current match for people.
     pub fn told(&self) -> Option<String> {
         self.stops.as_ref().map(Occurrences::told)
     }
 
-    /// Asks where else a text stands that has been found.
+    /// Requests all occurrences of a text that has been found.
     pub fn count(&mut self) -> Option<OccurrencesRequest> {
         let at = self.found.take()?;
         let known = self.stops.as_mut().filter(|stops| stops.needle == self.needle.text());
@@ -79,28 +79,28 @@ impl Pane {
         self.stops.as_ref().is_some_and(|stops| !stops.all)
     }
 
-    /// Gives up a count that is under way: the next search begins it anew.
+    /// Drops an incomplete count. The next search starts it again.
     pub fn stop_counting(&mut self) {
         self.stops.take_if(|stops| !stops.all);
     }
 
-    /// Says whether a place is being sought.
+    /// Returns whether a search is in progress.
     pub fn is_seeking(&self) -> bool {
         self.seeking
     }
 
-    /// Says whether that is a text.
+    /// Returns whether it is a search for text.
     pub fn is_seeking_text(&self) -> bool {
         self.seeking && self.seeking_text
     }
 
-    /// Stops the search for a place: what is shown is read again.
+    /// Stops a search and reloads the preview.
     pub fn stop_seeking(&mut self) -> Option<PreviewRequest> {
         if self.seeking { self.set_form(self.form) } else { None }
     }
 
-    /// Returns how many columns have to be left out at the left, or how many rows above where lines are wrapped, for the text that was sought to be seen
-    /// in the first row.
+    /// Returns how many columns have to be left out at the left, or how many rows above where lines
+    /// are wrapped, for the text that was sought to be seen in the first row.
     pub(super) fn reveal(&self, page: &lines::Page) -> (usize, usize) {
         let (left, line) = (self.scroll.left, page.lines.get(self.scroll.top));
         let found = line.zip(self.needle.pattern()).and_then(|(line, pattern)| {
@@ -124,8 +124,9 @@ impl Pane {
         (left, 0)
     }
 
-    /// Goes to the row that has the text sought last: the next one behind the row in view (from that one on if it is not sought `again`), or the one
-    /// before; from the other end on where there is none.
+    /// Goes to the row that has the text sought last: the next one behind the row in view (from
+    /// that one on if it is not sought `again`), or the one before; from the other end on where
+    /// there is none.
     ///
     /// # Errors
     ///

@@ -1,4 +1,5 @@
-//! Ways through the rows of a preview as the screen has them: a long one that is wrapped takes several rows there.
+//! Ways through the rows of a preview as the screen has them: a long one that is wrapped takes
+//! several rows there.
 
 use crate::preview::{Scroll, Scrolled};
 
@@ -30,7 +31,8 @@ impl Walk<'_> {
         RowPart { row: scroll.top, part: scroll.part.min(self.height(scroll.top) - 1) }
     }
 
-    /// Goes down so many rows of the screen; ends at the last one, and returns how many were left to go.
+    /// Goes down so many rows of the screen; ends at the last one, and returns how many were left
+    /// to go.
     pub fn down(&self, from: RowPart, mut count: usize) -> (RowPart, usize) {
         let RowPart { mut row, mut part } = from;
         loop {
@@ -67,8 +69,9 @@ impl Walk<'_> {
         self.whole(self.rows.rows().saturating_sub(1), height)
     }
 
-    /// Moves the cursor by rows of the screen, by one row of the window at least; one that is higher than the screen is scrolled through first. Returns
-    /// what the screen begins with then, and the row under the cursor.
+    /// Moves the cursor by rows of the screen, by one row of the window at least; one that is
+    /// higher than the screen is scrolled through first. Returns what the screen begins with then,
+    /// and the row under the cursor.
     pub fn with_cursor(&self, top: RowPart, cursor: usize, rows: isize, height: usize) -> (RowPart, usize) {
         let (count, first, whole) = (rows.unsigned_abs(), RowPart { row: cursor, part: 0 }, self.whole(cursor, height));
         if rows > 0 && whole > first.max(top) {
@@ -82,7 +85,8 @@ impl Walk<'_> {
         (self.around(top, cursor, height), cursor)
     }
 
-    /// Returns what the screen begins with for a row to be on it, if need be another one than before. Of a row that is higher than the screen some part is.
+    /// Returns what the screen begins with for a row to be on it, if need be another one than
+    /// before. Of a row that is higher than the screen some part is.
     pub fn around(&self, top: RowPart, row: usize, height: usize) -> RowPart {
         let (first, whole) = (RowPart { row, part: 0 }, self.whole(row, height));
         if whole > first { top.clamp(self.up(first, height.max(1) - 1), self.last(row)) } else { top.clamp(whole, first) }

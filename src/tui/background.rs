@@ -74,7 +74,7 @@ impl BackgroundRun {
                 return None;
             }
             match self.session.events.recv_timeout(self.sign) {
-                Ok(Event::Job(id, news)) => self.take(id, news),
+                Ok(Event::Job(id, news)) => self.update_job(id, news),
                 Ok(Event::Terminate(signal)) => {
                     self.session.ended_by = Some(signal);
                     self.awaited.iter().for_each(|id| self.session.workers.stop(*id));
@@ -89,10 +89,10 @@ impl BackgroundRun {
         }
     }
 
-    fn take(&mut self, id: JobId, news: JobEvent) {
+    fn update_job(&mut self, id: JobId, news: JobEvent) {
         let ended = matches!(news, JobEvent::End(..));
         let now = self.session.now();
-        if let Some(job) = self.session.state.jobs.take(id, news, now)
+        if let Some(job) = self.session.state.jobs.update(id, news, now)
             && ended
         {
             self.awaited.retain(|other| *other != id);
@@ -178,7 +178,7 @@ mod tests {
         let early = session.state.jobs.add("early".to_owned(), Duration::ZERO);
         let late = session.state.jobs.add("late".to_owned(), Duration::ZERO);
         for (id, at) in [(early, 1), (late, 3)] {
-            session.state.jobs.take(id, JobEvent::End(Ending::Done, String::new()), Duration::from_secs(at));
+            session.state.jobs.update(id, JobEvent::End(Ending::Done, String::new()), Duration::from_secs(at));
         }
         session.state.quit = Some(Quit { since: Duration::from_secs(2), drops: false });
         let mut left = left(session);

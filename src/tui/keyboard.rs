@@ -50,7 +50,7 @@ impl Keyboard {
     }
 
     /// Takes note that an event has been taken, which it has read.
-    pub fn take(&mut self) {
+    pub fn event_processed(&mut self) {
         self.taken += 1;
         self.reading = Reading::Nothing;
     }
@@ -137,7 +137,7 @@ mod tests {
         typed.send(key("o")).unwrap();
         typed.send(key("x")).unwrap();
         assert_eq!(read.recv_timeout(LONG), Ok(key("o")));
-        keyboard.take();
+        keyboard.event_processed();
         keyboard.rest();
         assert!(read.recv_timeout(LOOK * 3).is_err());
         keyboard.go_on(false);
@@ -149,12 +149,12 @@ mod tests {
         let (mut keyboard, typed, read) = begin();
         typed.send(key("o")).unwrap();
         assert_eq!(read.recv_timeout(LONG), Ok(key("o")));
-        keyboard.take();
+        keyboard.event_processed();
         // What was typed waits for rows; others may follow, such as escape.
         keyboard.go_on(true);
         typed.send(key("j")).unwrap();
         assert_eq!(read.recv_timeout(LONG), Ok(key("j")));
-        keyboard.take();
+        keyboard.event_processed();
         keyboard.go_on(true);
         // The rows have come, and the pager begins: its keys are not read.
         keyboard.rest();
@@ -186,7 +186,7 @@ mod tests {
         let (mut keyboard, typed, read) = begin();
         typed.send(key("o")).unwrap();
         assert_eq!(read.recv_timeout(LONG), Ok(key("o")));
-        keyboard.take();
+        keyboard.event_processed();
         keyboard.go_on(true);
         typed.send(key("j")).unwrap();
         // It may have been read, or not: it comes, and nothing behind it.
@@ -195,7 +195,7 @@ mod tests {
         keyboard.go_on(false);
         assert_eq!(read.recv_timeout(LONG), Ok(key("j")));
         assert!(read.recv_timeout(LOOK * 3).is_err());
-        keyboard.take();
+        keyboard.event_processed();
         keyboard.go_on(false);
         assert_eq!(read.recv_timeout(LONG), Ok(key("k")));
     }

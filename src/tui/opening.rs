@@ -14,7 +14,7 @@ use crate::options::{Opened, Options};
 use crate::requests::RequestId;
 use crate::session::{Found, Session};
 use crate::state::Facts;
-use crate::workers::{FAULT, catch_fault, told};
+use crate::workers::{FAULT, catch_fault, error_message};
 use crate::{glyphs, nested};
 use nra_format::archive::{Archive, OpenOptions};
 use nra_format::crypt::Secret;
@@ -67,7 +67,7 @@ pub fn open(
         }
         Err(Error::KeyNeeded) => Event::Locked(target, false),
         Err(Error::WrongKey) => Event::Locked(target, true),
-        Err(error) => Event::Error(told(&error)),
+        Err(error) => Event::Error(error_message(&error)),
     };
     let (turn, is_awaited, events) = (Arc::clone(&session.turn), session.workers.awaits(id), events.clone());
     thread::spawn(move || {
@@ -87,7 +87,7 @@ pub fn list_commits(id: RequestId, session: &Session, events: &Sender<Event>, op
     let list = move || {
         let commits = opener(&OpenTarget::Commit(None), &file, None)
             .and_then(|opened| opened.archive.commits().take(MAX_COMMITS).collect::<Result<Vec<_>>>());
-        commits.map_err(|error| told(&error))
+        commits.map_err(|error| error_message(&error))
     };
     thread::spawn(move || {
         let commits = Event::Commits(catch_fault(Err(FAULT.to_owned()), list));

@@ -30,7 +30,7 @@ use crate::terminal::{self, Screen};
 use crate::terminal_query::{TerminalReply, begins_late, query, rest_of_late};
 use crate::theme::{Depth, Ground, Theme};
 use crate::update::{keep, start};
-use crate::workers::{FAULT, Workers, catch_fault, sealed};
+use crate::workers::{FAULT, Workers, catch_fault, missing_password};
 use crate::{opening, program, signals};
 use nra_format::entry::Entry;
 use nra_format::error::reason;
@@ -280,7 +280,7 @@ fn protocol(options: &Options, state: &State) -> Option<Protocol> {
 
 /// Returns the event for an error, which asks for a password if one is missing.
 fn trouble(what: &str, error: &io::Error) -> Event {
-    if let Some(wrong) = error.get_ref().and_then(|inner| inner.downcast_ref()).and_then(sealed) {
+    if let Some(wrong) = error.get_ref().and_then(|inner| inner.downcast_ref()).and_then(missing_password) {
         return Event::Locked(OpenTarget::Unlocked, wrong);
     }
     Event::Error(format!("cannot {what}: {}", reason(error)))

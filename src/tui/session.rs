@@ -113,7 +113,7 @@ impl Session {
                 self.pending = None;
             } else if let Some(patience) = PATIENCE.checked_sub(since.elapsed()) {
                 if let Ok(event) = self.events.recv_timeout(patience) {
-                    effects = self.take_all(event);
+                    effects = self.process_all(event);
                 }
                 continue;
             }
@@ -121,7 +121,7 @@ impl Session {
             if let Some(rest) = FRAME.checked_sub(self.drawn.elapsed())
                 && let Ok(event) = self.events.recv_timeout(rest)
             {
-                effects = self.take_all(event);
+                effects = self.process_all(event);
                 continue;
             }
             // The resize event may still be in the queue.
@@ -137,7 +137,7 @@ impl Session {
                 None => self.events.recv().map_err(|_| RecvTimeoutError::Disconnected),
             };
             effects = match event {
-                Ok(event) => self.take_all(event),
+                Ok(event) => self.process_all(event),
                 Err(RecvTimeoutError::Timeout) => self.feed(Event::Tick),
                 Err(RecvTimeoutError::Disconnected) => return Ok(Effect::Quit),
             };
@@ -145,8 +145,8 @@ impl Session {
     }
 
     /// Processes an event and those queued after it.
-    fn take_all(&mut self, event: Event) -> Vec<Effect> {
-        let mut effects = self.take(event);
+    fn process_all(&mut self, event: Event) -> Vec<Effect> {
+        let mut effects = self.process(event);
         for _ in 0..BATCH {
             // Requests reach the workers of this archive before the next event, which may show
             // another one.
@@ -157,16 +157,16 @@ impl Session {
                 break;
             }
             let Ok(event) = self.events.try_recv() else { break };
-            effects = self.take(event);
+            effects = self.process(event);
         }
         effects
     }
 
     /// Processes an event.
-    fn take(&mut self, event: Event) -> Vec<Effect> {
+    fn process(&mut self, event: Event) -> Vec<Effect> {
         let typed = matches!(event, Event::Key(_) | Event::Paste(_) | Event::Mouse(_) | Event::Resize(..));
         if let Some(keyboard) = self.keyboard.as_mut().filter(|_| typed) {
-            keyboard.take();
+            keyboard.event_processed();
         }
         let effects = self.feed(event);
         // Keys typed from now on may be for the shell or another program.

@@ -204,7 +204,7 @@ impl Hidden {
     }
 
     /// Returns the text.
-    pub fn take(self) -> Zeroizing<Vec<u8>> {
+    pub fn into_bytes(self) -> Zeroizing<Vec<u8>> {
         let mut text = self.0;
         Zeroizing::new(std::mem::take(&mut *text).into_bytes())
     }

@@ -118,7 +118,7 @@ impl Finder {
     }
 
     /// Shows search results.
-    pub fn take(&mut self, answer: FindResponse) {
+    pub fn show_results(&mut self, answer: FindResponse) {
         self.hits = answer.hits;
         self.cursor = self.cursor.min(self.hits.len().saturating_sub(1));
         (self.matches, self.searched, self.complete) = (answer.matches, answer.searched, answer.complete);

@@ -161,7 +161,7 @@ impl Job {
         self.updated = now;
     }
 
-    fn take(&mut self, news: JobEvent, now: Duration) {
+    fn update(&mut self, news: JobEvent, now: Duration) {
         let elapsed = (now - self.updated).as_secs_f64();
         match news {
             JobEvent::Progress(progress, current) => {
@@ -257,9 +257,9 @@ impl Jobs {
     }
 
     /// Updates a job with an event and returns it.
-    pub fn take(&mut self, id: JobId, news: JobEvent, now: Duration) -> Option<&mut Job> {
+    pub fn update(&mut self, id: JobId, news: JobEvent, now: Duration) -> Option<&mut Job> {
         let job = self.list.iter_mut().find(|job| job.id == id)?;
-        job.take(news, now);
+        job.update(news, now);
         Some(job)
     }
 
@@ -289,7 +289,7 @@ mod tests {
         let id = jobs.add("extract".to_owned(), Duration::ZERO);
         for tenth in 1..=20u64 {
             let progress = Progress { bytes: tenth * 100, all_bytes: 4_000, ..Progress::default() };
-            jobs.take(id, JobEvent::Progress(progress, String::new()), Duration::from_millis(tenth * 100));
+            jobs.update(id, JobEvent::Progress(progress, String::new()), Duration::from_millis(tenth * 100));
             assert_eq!(jobs.list[0].left().is_some(), tenth >= 5);
         }
         let job = &jobs.list[0];
@@ -300,9 +300,9 @@ mod tests {
         jobs.list[0].pause(true, Duration::from_secs(2));
         jobs.list[0].pause(false, Duration::from_secs(3_602));
         let progress = Progress { bytes: 2_100, all_bytes: 4_000, ..Progress::default() };
-        jobs.take(id, JobEvent::Progress(progress, String::new()), Duration::from_millis(3_602_100));
+        jobs.update(id, JobEvent::Progress(progress, String::new()), Duration::from_millis(3_602_100));
         assert!((jobs.list[0].rate - 1_000.0).abs() < 1.0, "{}", jobs.list[0].rate);
-        jobs.take(id, JobEvent::End(Ending::Done, "done".to_owned()), Duration::from_secs(3_603));
+        jobs.update(id, JobEvent::End(Ending::Done, "done".to_owned()), Duration::from_secs(3_603));
         assert_eq!(jobs.running().count(), 0);
         assert_eq!(jobs.list[0].elapsed(), Duration::from_secs(3_603));
     }
@@ -313,13 +313,13 @@ mod tests {
         let id = jobs.add("extract".to_owned(), Duration::ZERO);
         for tenth in 1..=20u64 {
             let progress = Progress { entries: tenth * 100, all_entries: 4_000, ..Progress::default() };
-            jobs.take(id, JobEvent::Progress(progress, String::new()), Duration::from_millis(tenth * 100));
+            jobs.update(id, JobEvent::Progress(progress, String::new()), Duration::from_millis(tenth * 100));
         }
         assert!((jobs.list[0].rate - 1_000.0).abs() < 1.0, "{}", jobs.list[0].rate);
         assert_eq!(jobs.list[0].left().unwrap().as_secs_f64().round(), 2.0);
         // Where there is content after all, the speed is that of bytes, from then on.
         let progress = Progress { entries: 2_001, bytes: 1, ..Progress::default() };
-        jobs.take(id, JobEvent::Progress(progress, String::new()), Duration::from_millis(2_100));
+        jobs.update(id, JobEvent::Progress(progress, String::new()), Duration::from_millis(2_100));
         assert_eq!((jobs.list[0].rate, jobs.list[0].left()), (0.0, None));
     }
 
@@ -328,7 +328,7 @@ mod tests {
         let mut jobs = Jobs::default();
         for _ in 0..200 {
             let id = jobs.add(String::new(), Duration::ZERO);
-            jobs.take(id, JobEvent::End(Ending::Done, String::new()), Duration::ZERO);
+            jobs.update(id, JobEvent::End(Ending::Done, String::new()), Duration::ZERO);
         }
         assert!(jobs.list.len() <= KEEP + 1);
     }

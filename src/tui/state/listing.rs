@@ -262,7 +262,7 @@ impl Listing {
     }
 
     /// Takes rows. Stale ones change nothing.
-    pub fn take(&mut self, answer: RowsResponse) -> Option<RowsRequest> {
+    pub fn add_rows(&mut self, answer: RowsResponse) -> Option<RowsRequest> {
         if self.waiting.as_ref() != Some(&answer.want) {
             return None;
         }
@@ -396,7 +396,7 @@ mod tests {
     fn settle(archive: &dyn Archive, listing: &mut Listing, mut request: Option<RowsRequest>) {
         while let Some(RowsRequest { scope, want, count }) = request {
             let page = rows::page(archive, &scope, &want, count, &|| true).map_err(|error| RowsError::Failed(error.to_string()));
-            request = listing.take(RowsResponse { want, page });
+            request = listing.add_rows(RowsResponse { want, page });
         }
     }
 
@@ -503,9 +503,9 @@ mod tests {
         let (mut listing, request) = Listing::open(Scope::default(), None, 20);
         let page = rows::page(&*archive, &request.scope, &request.want, 9, &|| true);
         let page = page.map_err(|error| RowsError::Failed(error.to_string()));
-        assert_eq!(listing.take(RowsResponse { want: Want::End, page: page.clone() }), None);
+        assert_eq!(listing.add_rows(RowsResponse { want: Want::End, page: page.clone() }), None);
         assert!(!listing.loaded);
-        listing.take(RowsResponse { want: Want::Start, page });
+        listing.add_rows(RowsResponse { want: Want::Start, page });
         assert!(listing.loaded);
     }
 

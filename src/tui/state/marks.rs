@@ -22,7 +22,7 @@ pub struct SelectedEntries {
     /// Numbers of the entries.
     pub ranges: Arc<Vec<Range<u64>>>,
     /// What they are, for people.
-    pub told: String,
+    pub label: String,
     /// They are marked entries, not the one under the cursor.
     pub marked: bool,
     /// Size of their content once it is known, bytes.

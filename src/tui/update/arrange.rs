@@ -54,7 +54,7 @@ fn wanted(state: &State) -> ArrangeRequest {
 }
 
 /// Shows the list in the wanted arrangement. The cursor stays on its entry.
-pub fn take(state: &mut State, found: Result<Found, String>, effects: &mut Vec<Effect>) {
+pub fn show(state: &mut State, found: Result<Found, String>, effects: &mut Vec<Effect>) {
     match found {
         Ok(found) => {
             state.arrangement.loading = false;

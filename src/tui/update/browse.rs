@@ -62,7 +62,7 @@ pub fn rows(state: &mut State, answer: RowsResponse, effects: &mut Vec<Effect>) 
     }
     let is_new = !state.archive.damaged;
     let damage = answer.page.as_ref().ok().and_then(|page| page.damage.clone()).filter(|_| is_new);
-    let request = state.listing.take(answer);
+    let request = state.listing.add_rows(answer);
     if let Some(remarks) = damage {
         // The damage has just been detected.
         state.archive.remarks = remarks;

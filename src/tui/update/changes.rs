@@ -58,7 +58,7 @@ const WRITING: &str = "Changes are being written: try again when the job has end
 
 fn remove(state: &mut State, effects: &mut Vec<Effect>) {
     if let Some(chosen) = jobs::selected(state) {
-        let change = PendingChange::Remove(Arc::clone(&chosen.ranges), chosen.told);
+        let change = PendingChange::Remove(Arc::clone(&chosen.ranges), chosen.label);
         state.input.checking = Some(PendingCheck::Change);
         effects.push(state.request(Request::Check(Check::Change(change, state.changes.pending.clone()))));
     }

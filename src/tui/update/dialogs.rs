@@ -261,7 +261,7 @@ fn accept(state: &mut State, effects: &mut Vec<Effect>) {
         PromptKind::Password(target) => {
             // Not trimmed: a password may start or end with a space.
             if let Some(Dialog::Prompt(Prompt { hidden: Some(hidden), .. })) = typed {
-                effects.push(state.request(Request::Open(*target, Some(Password(hidden.take())))));
+                effects.push(state.request(Request::Open(*target, Some(Password(hidden.into_bytes())))));
             }
         }
         PromptKind::Extract(chosen) => {
@@ -342,7 +342,7 @@ pub fn click(state: &mut State, at: Position, effects: &mut Vec<Effect>) -> bool
     }
     let enter = Key::plain(KeyCode::Enter);
     if let Some(key) = frame.key_at(at) {
-        input::take(state, Typed::Key(key), effects);
+        input::handle(state, Typed::Key(key), effects);
         return false;
     }
     let Some(row) = frames::choices(dialog, state, &frame).and_then(|choices| choices.at(at)) else { return false };
@@ -364,7 +364,7 @@ pub fn click(state: &mut State, at: Position, effects: &mut Vec<Effect>) -> bool
         _ => false,
     };
     if taken {
-        input::take(state, Typed::Key(enter), effects);
+        input::handle(state, Typed::Key(enter), effects);
     }
     false
 }

@@ -78,13 +78,13 @@ pub fn typed(state: &mut State, effects: &mut Vec<Effect>) {
                 format!("{}: {}{keys}", command.name, command.help)
             };
             let texts: Vec<String> = here.iter().map(text).collect();
-            finder.take(ranked(&pattern, &texts, |index| Goal::Action(here[index].0.action)));
+            finder.show_results(ranked(&pattern, &texts, |index| Goal::Action(here[index].0.action)));
         }
         Over::Archives => {
             let texts: Vec<String> =
                 state.opening.archives.iter().map(|path| glyphs::shown(path.as_os_str().as_bytes())).collect();
             let answer = ranked(&pattern, &texts, |index| Goal::Archive(state.opening.archives[index].clone()));
-            finder.take(FindResponse { complete: !state.opening.listing || !texts.is_empty(), ..answer });
+            finder.show_results(FindResponse { complete: !state.opening.listing || !texts.is_empty(), ..answer });
         }
     }
 }
@@ -104,9 +104,9 @@ fn ranked(pattern: &str, texts: &[String], goal: impl Fn(usize) -> Goal) -> Find
 }
 
 /// Shows search results.
-pub fn take(state: &mut State, answer: FindResponse) {
+pub fn show_results(state: &mut State, answer: FindResponse) {
     if let Some(Dialog::Finder(finder)) = state.dialogs.last_mut() {
-        finder.take(answer);
+        finder.show_results(answer);
     }
 }
 

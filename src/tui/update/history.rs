@@ -15,7 +15,7 @@ use crate::update::{browse, changes, dialogs, marks, passwords, stored_position}
 use nra_format::archive::CommitInfo;
 
 /// Shows the commits.
-pub fn take(state: &mut State, commits: Result<Vec<CommitInfo>, String>) {
+pub fn show_commits(state: &mut State, commits: Result<Vec<CommitInfo>, String>) {
     let is_list = |dialog: &Dialog| matches!(dialog, Dialog::Commits { .. });
     if !commits.as_ref().is_ok_and(|list| !list.is_empty()) {
         dialogs::without_rows(state, is_list);

@@ -68,7 +68,7 @@ fn give_up(state: &mut State) -> bool {
 }
 
 /// Handles a key or pasted text, or queues it.
-pub fn take(state: &mut State, typed: Typed, effects: &mut Vec<Effect>) {
+pub fn handle(state: &mut State, typed: Typed, effects: &mut Vec<Effect>) {
     let held = match &typed {
         Typed::Key(key) if key.code == KeyCode::Esc && is_busy(state) => {
             if give_up(state) {

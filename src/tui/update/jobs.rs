@@ -38,7 +38,7 @@ pub const SAFE: usize = 0;
 /// message if there is none.
 pub fn selected(state: &mut State) -> Option<SelectedEntries> {
     let marked = !state.marks.is_empty();
-    let (ranges, told, content_bytes) = if marked {
+    let (ranges, label, content_bytes) = if marked {
         let entries = nra_text::counted(state.marks.count(), "marked entry", "marked entries");
         let bytes = state.marks.content_bytes.map_or_else(String::new, |bytes| format!(", {}", SizeStyle::Binary.show(bytes)));
         (Arc::clone(state.marks.ranges()), format!("{entries}{bytes}"), state.marks.content_bytes)
@@ -52,7 +52,7 @@ pub fn selected(state: &mut State) -> Option<SelectedEntries> {
     let below = &state.listing.below;
     let here = ranges.iter().all(|range| below.start <= range.start && range.end <= below.end);
     let above = state.listing.scope.directory.as_ref().filter(|_| here).map_or(0, |directory| directory.components().count());
-    Some(SelectedEntries { ranges, told, marked, content_bytes, above })
+    Some(SelectedEntries { ranges, label, marked, content_bytes, above })
 }
 
 /// Asks for the target directory.
@@ -60,7 +60,7 @@ pub fn ask_target(state: &mut State, effects: &mut Vec<Effect>) {
     let Some(chosen) = selected(state) else { return };
     let target = if state.jobs.last_target.is_empty() { "./".to_owned() } else { state.jobs.last_target.clone() };
     effects.push(state.request(Request::FreeSpace(target.clone())));
-    let title = format!("Extract {}", chosen.told);
+    let title = format!("Extract {}", chosen.label);
     let prompt = Prompt::new(PromptKind::Extract(chosen), title, TO, target);
     // Each prompt starts with the safe policy.
     state.dialogs.push(Dialog::Prompt(Prompt { policy: Some(SAFE), ..prompt }));
@@ -93,14 +93,14 @@ pub fn extract_here(state: &mut State, effects: &mut Vec<Effect>) {
 
 /// Starts an extraction.
 pub fn extract(state: &mut State, chosen: SelectedEntries, target: &str, policy: usize, effects: &mut Vec<Effect>) {
-    let SelectedEntries { ranges, told, marked, above, .. } = chosen;
+    let SelectedEntries { ranges, label, marked, above, .. } = chosen;
     let task = Task::Extract {
         ranges: ranges.to_vec(),
         target: PathBuf::from(target),
         strip: above,
         overwrite: POLICIES.get(policy).map_or(Overwrite::Refuse, |(_, overwrite)| *overwrite),
     };
-    let id = state.start_job(format!("extract {told} to {}", glyphs::shown(target.as_bytes())), task, effects);
+    let id = state.start_job(format!("extract {label} to {}", glyphs::shown(target.as_bytes())), task, effects);
     if marked {
         state.jobs.took(id, ranges);
         state.clear_marks();
@@ -118,7 +118,7 @@ pub fn verify(state: &mut State, effects: &mut Vec<Effect>) {
 /// Starts to verify the marked entries, or the entry under the cursor.
 pub fn verify_entry(state: &mut State, effects: &mut Vec<Effect>) {
     let Some(chosen) = selected(state) else { return };
-    state.start_job(format!("verify {}", chosen.told), Task::Verify { ranges: Some(chosen.ranges.to_vec()) }, effects);
+    state.start_job(format!("verify {}", chosen.label), Task::Verify { ranges: Some(chosen.ranges.to_vec()) }, effects);
 }
 
 /// Asks for the file to convert the archive to.
@@ -171,7 +171,7 @@ pub fn stop_shown(state: &mut State, effects: &mut Vec<Effect>) {
 }
 
 /// Processes an event of a job.
-pub fn take(state: &mut State, id: JobId, news: JobEvent, effects: &mut Vec<Effect>) {
+pub fn handle_event(state: &mut State, id: JobId, news: JobEvent, effects: &mut Vec<Effect>) {
     if let JobEvent::NeedsPassword(task, wrong) = news {
         // Jobs of another archive are not restarted: their entry numbers mean other entries here.
         let epoch = state.requests.epoch;
@@ -189,7 +189,7 @@ pub fn take(state: &mut State, id: JobId, news: JobEvent, effects: &mut Vec<Effe
         changes::written(state, id);
     }
     let ended = matches!(news, JobEvent::End(..));
-    let Some(job) = state.jobs.take(id, news, state.now) else { return };
+    let Some(job) = state.jobs.update(id, news, state.now) else { return };
     if let Some((ending, text)) = job.ending.clone().filter(|_| ended) {
         let more = if job.log.is_empty() { "" } else { " (J shows more)" };
         let tone = match ending {

@@ -81,7 +81,7 @@ pub fn ask_again(state: &mut State, effects: &mut Vec<Effect>) {
 }
 
 /// Moves the cursor to the row.
-pub fn take(state: &mut State, place: Result<Option<u64>, String>, effects: &mut Vec<Effect>) {
+pub fn move_to_row(state: &mut State, place: Result<Option<u64>, String>, effects: &mut Vec<Effect>) {
     let Some(Dialog::Jump(jump)) = state.dialogs.last_mut() else { return };
     jump.waiting = false;
     match place {

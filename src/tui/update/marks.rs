@@ -141,7 +141,7 @@ pub fn set(state: &mut State, numbers: Vec<Range<u64>>, change: Change, effects:
 
 /// Changes marks and runs the action that waits for them. It does not run if there are none,
 /// because it was not meant for the entry under the cursor.
-pub fn take(state: &mut State, ranges: Result<Vec<Range<u64>>, String>, change: Change, effects: &mut Vec<Effect>) {
+pub fn apply(state: &mut State, ranges: Result<Vec<Range<u64>>, String>, change: Change, effects: &mut Vec<Effect>) {
     let (tone, why) = match ranges {
         Ok(ranges) if ranges.is_empty() => (Tone::Warning, "No matches".to_owned()),
         Ok(ranges) => {

@@ -59,7 +59,7 @@ pub fn update(state: &mut State, event: Event, now: Duration) -> Vec<Effect> {
         state.status.message = None;
     }
     let mut effects = Vec::new();
-    take(state, event, &mut effects);
+    process(state, event, &mut effects);
     FOLLOW_UPS.iter().for_each(|follow_up| follow_up(state, &mut effects));
     requests::cancel_unneeded(state);
     effects
@@ -69,7 +69,7 @@ pub fn update(state: &mut State, event: Event, now: Duration) -> Vec<Effect> {
 const FOLLOW_UPS: [fn(&mut State, &mut Vec<Effect>); 6] =
     [input::resume, jobs::quit_after_last, changes::show_written, passwords::ask_in_turn, browse::fit_rows, preview::load_due];
 
-fn take(state: &mut State, event: Event, effects: &mut Vec<Effect>) {
+fn process(state: &mut State, event: Event, effects: &mut Vec<Effect>) {
     match event {
         Event::Response(id, _) if !state.requests.awaits(id) => {}
         Event::Response(id, answer) => answered(state, id, *answer, effects),
@@ -78,9 +78,9 @@ fn take(state: &mut State, event: Event, effects: &mut Vec<Effect>) {
         }
         // A click must not change what a check or an opening depends on.
         Event::Mouse(_) if input::awaits_response(state) => {}
-        Event::Key(key) => input::take(state, Typed::Key(key), effects),
-        Event::Paste(text) => input::take(state, Typed::Text(Zeroizing::new(text)), effects),
-        Event::Mouse(event) => mouse::take(state, event, effects),
+        Event::Key(key) => input::handle(state, Typed::Key(key), effects),
+        Event::Paste(text) => input::handle(state, Typed::Text(Zeroizing::new(text)), effects),
+        Event::Mouse(event) => mouse::handle(state, event, effects),
         Event::Tick => {}
         Event::Resize(width, height) => {
             state.screen = Rect::new(0, 0, width, height);
@@ -92,15 +92,15 @@ fn take(state: &mut State, event: Event, effects: &mut Vec<Effect>) {
         }
         Event::Rows(answer) => browse::rows(state, answer, effects),
         Event::Details(facts) => state.listing.learn(&facts),
-        Event::Preview(answer) => preview::take(state, answer, effects),
+        Event::Preview(answer) => preview::show(state, answer, effects),
         Event::Occurrences(answer) => state.preview.counted(answer),
         Event::FreeSpace(free) => jobs::room(state, free),
-        Event::Mapped(answer) => sizes::take(state, answer),
+        Event::Mapped(answer) => sizes::show_map(state, answer),
         Event::ArrangeProgress(share) => state.arrangement.progress = share,
-        Event::Arranged(answer) => arrange::take(state, answer, effects),
-        Event::Jumped(place) => jump::take(state, place, effects),
-        Event::Found(answer) => find::take(state, answer),
-        Event::Marked(ranges, change) => marks::take(state, ranges, change, effects),
+        Event::Arranged(answer) => arrange::show(state, answer, effects),
+        Event::Jumped(place) => jump::move_to_row(state, place, effects),
+        Event::Found(answer) => find::show_results(state, answer),
+        Event::Marked(ranges, change) => marks::apply(state, ranges, change, effects),
         Event::Completions(paths) => dialogs::complete(state, &paths, effects),
         Event::CheckDone(answer) => dialogs::checked(state, answer, effects),
         Event::MarkTotals(bytes) => state.marks.content_bytes = bytes,
@@ -134,11 +134,11 @@ fn take(state: &mut State, event: Event, effects: &mut Vec<Effect>) {
             effects.push(Effect::Edit(copy));
         }
         Event::CompactEstimate(saved) => compact::weighed(state, saved),
-        Event::Commits(commits) => history::take(state, commits),
+        Event::Commits(commits) => history::show_commits(state, commits),
         Event::Archives(list) => find::renew(state, list, effects),
         Event::Locked(target, wrong) => history::locked(state, target, wrong),
         Event::Opened(facts) => history::opened(state, None, *facts, effects),
-        Event::Job(id, news) => jobs::take(state, id, news, effects),
+        Event::Job(id, news) => jobs::handle_event(state, id, news, effects),
         Event::Suspended => effects.push(Effect::Suspend),
         Event::Continued => effects.push(Effect::Retake),
         Event::Terminate(_) => effects.push(Effect::Quit),
@@ -150,7 +150,7 @@ fn answered(state: &mut State, id: RequestId, answer: Event, effects: &mut Vec<E
     state.requests.answer(id);
     state.input.copying &= id.kind != RequestKind::Copy;
     if id.kind != RequestKind::Open {
-        return take(state, answer, effects);
+        return process(state, answer, effects);
     }
     let target = state.opening.target.take();
     match answer {
@@ -160,5 +160,5 @@ fn answered(state: &mut State, id: RequestId, answer: Event, effects: &mut Vec<E
     }
     // The new commit cannot be opened.
     state.changes.writing.take_if(|writing| writing.done);
-    take(state, answer, effects);
+    process(state, answer, effects);
 }

@@ -20,7 +20,7 @@ const DOUBLE: Duration = Duration::from_millis(400);
 const WHEEL: isize = 3;
 
 /// Handles a mouse event.
-pub fn take(state: &mut State, event: MouseEvent, effects: &mut Vec<Effect>) {
+pub fn handle(state: &mut State, event: MouseEvent, effects: &mut Vec<Effect>) {
     let at = Position { x: event.column, y: event.row };
     match event.kind {
         MouseEventKind::ScrollDown => wheel(state, at, WHEEL, effects),

@@ -191,9 +191,9 @@ fn say_found(state: &mut State, found: Found) {
 }
 
 /// Shows a preview.
-pub fn take(state: &mut State, answer: PreviewResponse, effects: &mut Vec<Effect>) {
+pub fn show(state: &mut State, answer: PreviewResponse, effects: &mut Vec<Effect>) {
     let (found, seeks) = (answer.found, state.preview.is_seeking_text());
-    match state.preview.take(answer) {
+    match state.preview.show_loaded(answer) {
         Some(damage) => {
             let found = if seeks && found == Found::Unsought { "Not found in the readable part: " } else { "" };
             state.notify(Tone::Error, format!("{found}{damage}"));

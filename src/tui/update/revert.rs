@@ -22,7 +22,7 @@ pub fn ask(state: &mut State) {
         // An empty commit can only be restored as a whole.
         let is_chosen = !state.marks.is_empty() || state.listing.entry().is_some();
         let chosen = is_chosen.then(|| jobs::selected(state)).flatten();
-        let chosen = chosen.map(|chosen| ('m', format!("restore {}", chosen.told), Choice::BringBack(shown, chosen)));
+        let chosen = chosen.map(|chosen| ('m', format!("restore {}", chosen.label), Choice::BringBack(shown, chosen)));
         let whole = format!("everything as of commit {shown}");
         let title = format!("Return to commit {shown}");
         (title, [Some(back), chosen, Some(('a', whole, Choice::Return(shown)))].into_iter().flatten().collect())

@@ -34,7 +34,7 @@ pub fn request(state: &mut State, effects: &mut Vec<Effect>) {
 }
 
 /// Shows a map.
-pub fn take(state: &mut State, tiles: Result<Tiles, String>) {
+pub fn show_map(state: &mut State, tiles: Result<Tiles, String>) {
     let Sizes::Map(map) = &mut state.layout.sizes else { return };
     map.loaded = true;
     match tiles {

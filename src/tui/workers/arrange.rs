@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::rows::{self, Scope};
 use crate::state::arrange::{ArrangeRequest, Arrangement, Found, Sort};
 use crate::workers::duplicates::{self, Duplicates};
-use crate::workers::errors::told;
+use crate::workers::errors::error_message;
 use crate::workers::room_for;
 use nra_convert::query::{ArchiveFacts, NameFilter, Query};
 use nra_format::archive::Archive;
@@ -23,7 +23,7 @@ pub fn arrange(
     if request.arrangement.is_natural() {
         return None;
     }
-    found(archive, request, share).map_err(|error| told(&error)).transpose()
+    found(archive, request, share).map_err(|error| error_message(&error)).transpose()
 }
 
 fn found(archive: &dyn Archive, request: &ArrangeRequest, share: &dyn Fn(f64) -> bool) -> Result<Option<Found>> {

@@ -12,7 +12,7 @@ use rangemap::RangeSet;
 
 use crate::glyphs;
 use crate::state::pending::{PendingChange, PendingChanges, Refusal, Renames, joined};
-use crate::workers::errors::told;
+use crate::workers::errors::error_message;
 use nra_format::archive::Archive;
 use nra_format::entry::{Entry, Kind};
 use nra_format::error::{Result, reason};
@@ -236,7 +236,7 @@ impl<'a> ChangeSet<'a> {
     }
 
     fn find(&self, path: &EntryPath) -> std::result::Result<Option<(u64, Entry)>, ChangeError> {
-        self.archive.find(path.as_bytes()).map_err(|error| ChangeError::Read(told(&error)))
+        self.archive.find(path.as_bytes()).map_err(|error| ChangeError::Read(error_message(&error)))
     }
 }
 

@@ -10,7 +10,7 @@ use crate::effect::Check;
 use crate::event::Checked;
 use crate::state::pending::{PendingChange, PendingChanges};
 use crate::workers::change_set::{ChangeSet, removable, without_dependents};
-use crate::workers::errors::told;
+use crate::workers::errors::error_message;
 use crate::workers::jobs::expand;
 use nra_convert::change::remove;
 use nra_convert::select::Selection;
@@ -184,10 +184,12 @@ pub fn check(archive: &dyn Archive, check: Check) -> std::result::Result<Checked
         Check::Add { path, directory, file, pending } => look(archive, &path, directory, &file, &pending).map(Checked::Change),
         Check::Change(change, pending) => {
             let change = match change {
-                PendingChange::Remove(ranges, what) => match removable(archive, &ranges).map_err(|error| told(&error))? {
-                    ranges if ranges.is_empty() => return Err(format!("{what} cannot be removed: some of its entries stay")),
-                    ranges => PendingChange::Remove(Arc::new(ranges), what),
-                },
+                PendingChange::Remove(ranges, what) => {
+                    match removable(archive, &ranges).map_err(|error| error_message(&error))? {
+                        ranges if ranges.is_empty() => return Err(format!("{what} cannot be removed: some of its entries stay")),
+                        ranges => PendingChange::Remove(Arc::new(ranges), what),
+                    }
+                }
                 change => change,
             };
             ChangeSet::of(archive, &with(&pending, &change))?;

@@ -84,7 +84,7 @@ pub fn find(
         sorted(archive, below, keep, key, share)
             .is_some_and(|files| grouped(&files, |key| key.0, share, |same, on| by_digest(archive, same, &mut groups, on)))
     };
-    Ok(whole.then(|| told(groups, once)))
+    Ok(whole.then(|| summarize(groups, once)))
 }
 
 /// Returns the files with content that are kept by their keys, with their numbers; `None` when
@@ -156,7 +156,7 @@ fn by_digest<K: PartialEq>(
     true
 }
 
-fn told(groups: Groups, once: bool) -> Duplicates {
+fn summarize(groups: Groups, once: bool) -> Duplicates {
     let Groups { mut list, numbers } = groups;
     list.sort_unstable_by_key(|(again, group)| (Reverse(*again), numbers[group.start]));
     let again = list.iter().map(|(again, _)| *again).fold(0, u64::saturating_add);

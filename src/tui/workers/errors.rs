@@ -3,7 +3,7 @@
 use nra_format::error::{Error, reason};
 
 /// Returns whether an error means a missing password: `Some(true)` if a wrong one was given.
-pub fn sealed(error: &Error) -> Option<bool> {
+pub fn missing_password(error: &Error) -> Option<bool> {
     match error {
         Error::KeyNeeded => Some(false),
         Error::WrongKey => Some(true),
@@ -12,7 +12,7 @@ pub fn sealed(error: &Error) -> Option<bool> {
 }
 
 /// Returns an error with its causes as one line, escaped for the terminal.
-pub fn told(error: &(dyn std::error::Error + 'static)) -> String {
+pub fn error_message(error: &(dyn std::error::Error + 'static)) -> String {
     // Those of the system without their numbers.
     let own = |error: &(dyn std::error::Error + 'static)| error.downcast_ref().map_or_else(|| error.to_string(), reason);
     let mut line = own(error);
@@ -31,6 +31,6 @@ mod tests {
     #[test]
     fn errors_are_told_without_numbers() {
         let error = Error::io("write", "out/a", std::io::Error::from_raw_os_error(28));
-        assert_eq!(told(&error), "cannot write out/a: no space left on device");
+        assert_eq!(error_message(&error), "cannot write out/a: no space left on device");
     }
 }

@@ -10,7 +10,7 @@ use nucleo_matcher::{Config, Matcher, Utf32Str};
 use crate::glyphs;
 use crate::rows::below;
 use crate::state::finder::{FindRequest, FindResponse, Goal, Hit};
-use crate::workers::errors::told;
+use crate::workers::errors::error_message;
 use crate::workers::room_for;
 use nra_format::archive::Archive;
 use nra_format::error::Result;
@@ -152,7 +152,7 @@ impl Finder {
         match self.run(archive, request, &mut search, tell) {
             Ok(false) => return,
             Ok(true) => {}
-            Err(error) => search.answer.error = Some(told(&error)),
+            Err(error) => search.answer.error = Some(error_message(&error)),
         }
         search.answer.complete = true;
         let answer = search.answer(request, &mut self.matcher);

@@ -14,7 +14,7 @@ use crate::glyphs;
 use crate::state::jobs::{Ending, JobEvent, JobId, Progress};
 use crate::task::Task;
 use crate::workers::changes;
-use crate::workers::errors::{sealed, told};
+use crate::workers::errors::{error_message, missing_password};
 use crate::workers::worker::catch_fault;
 use nra_convert::compact;
 use nra_convert::select::Selection;
@@ -245,7 +245,7 @@ pub fn perform(shared: &Arc<dyn Archive>, task: &Task, monitor: &JobMonitor) -> 
     match done {
         Ok(ending) => ending,
         Err(Error::Cancelled) => (Ending::Cancelled, format!("stopped{}", left(task, monitor))),
-        Err(error) => (Ending::Failed, format!("{}{}", told(&error), left(task, monitor))),
+        Err(error) => (Ending::Failed, format!("{}{}", error_message(&error), left(task, monitor))),
     }
 }
 
@@ -275,7 +275,7 @@ fn needs_password(archive: &dyn Archive, task: &Task) -> Option<bool> {
     }
     let entries = ranges.iter().flat_map(|range| archive.entries(range.clone())).flatten();
     let mut files = entries.filter(|entry| entry.kind == Kind::File && entry.size > 0).take(TRIED);
-    files.find_map(|entry| archive.read_at(&entry, 0, &mut [0]).err().as_ref().and_then(sealed))
+    files.find_map(|entry| archive.read_at(&entry, 0, &mut [0]).err().as_ref().and_then(missing_password))
 }
 
 fn extract_to(
@@ -342,7 +342,7 @@ impl Monitor for Patience<'_> {
 /// Estimates what compacting would save, until `goes_on` returns false. `archive` has the keys.
 pub fn weigh(archive: &dyn Archive, file: &Path, goes_on: &(dyn Fn() -> bool + Sync)) -> Event {
     let planned = compact::plan(file, KEPT, &compacting(archive), &Patience(goes_on));
-    Event::CompactEstimate(planned.map_err(|error| told(&error)))
+    Event::CompactEstimate(planned.map_err(|error| error_message(&error)))
 }
 
 fn compacted(archive: &dyn Archive, file: &Path, commit: u64, monitor: &JobMonitor) -> Result<(Ending, String)> {

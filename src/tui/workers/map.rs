@@ -2,7 +2,7 @@
 
 use crate::rows::{self, Scope};
 use crate::state::sizes::{Tile, Tiles};
-use crate::workers::errors::told;
+use crate::workers::errors::error_message;
 use nra_format::archive::Archive;
 use nra_format::entry::Kind;
 use nra_format::error::Result;
@@ -17,7 +17,7 @@ pub fn map(
     directory: Option<&EntryPath>,
     go_on: &dyn Fn() -> bool,
 ) -> Option<std::result::Result<Tiles, String>> {
-    tiles(archive, directory, go_on).map_err(|error| told(&error)).transpose()
+    tiles(archive, directory, go_on).map_err(|error| error_message(&error)).transpose()
 }
 
 fn tiles(archive: &dyn Archive, directory: Option<&EntryPath>, go_on: &dyn Fn() -> bool) -> Result<Option<Tiles>> {

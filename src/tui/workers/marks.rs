@@ -8,7 +8,7 @@ use crate::effect::MarksRequest;
 use crate::event::Event;
 use crate::rows::{self, STRIDE, Scope};
 use crate::state::marks::{Among, tidy};
-use crate::workers::errors::told;
+use crate::workers::errors::error_message;
 use nra_format::archive::Archive;
 use nra_format::entry::{Entry, Kind};
 use nra_format::error::{Error, Result};
@@ -24,7 +24,7 @@ pub fn answer(archive: &dyn Archive, request: MarksRequest, go_on: &dyn Fn() -> 
     if matches!(ranges, Err(Error::Cancelled)) {
         return None;
     }
-    let marked = |ranges: Result<Vec<_>>| Event::Marked(ranges.map(tidy).map_err(|error| told(&error)), change);
+    let marked = |ranges: Result<Vec<_>>| Event::Marked(ranges.map(tidy).map_err(|error| error_message(&error)), change);
     ranges.transpose().map(marked)
 }
 

@@ -35,7 +35,7 @@ use nra_format::path::EntryPath;
 
 use worker::{PROGRESS, RequestSender, ServePolicy, WorkerContext, WorkerRequest};
 
-pub use errors::{sealed, told};
+pub use errors::{error_message, missing_password};
 pub use find::{Finder, rank};
 pub use worker::{FAULT, catch_fault};
 

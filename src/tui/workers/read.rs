@@ -12,7 +12,7 @@ use crate::rows;
 use crate::state::line::Facts;
 use crate::state::listing::{RowsError, RowsRequest, RowsResponse};
 use crate::state::pane::{Found, OccurrencesRequest, OccurrencesResponse, PreviewRequest, PreviewResponse};
-use crate::workers::errors::{sealed, told};
+use crate::workers::errors::{error_message, missing_password};
 use crate::workers::properties;
 use crate::workers::worker::PROGRESS;
 use nra_format::archive::Archive;
@@ -24,14 +24,14 @@ pub fn rows(archive: &dyn Archive, request: RowsRequest, go_on: &dyn Fn() -> boo
     let page = match rows::page(archive, &scope, &want, count, go_on) {
         Err(Error::Cancelled) => return None,
         Err(Error::NotFound { .. }) => Err(RowsError::Gone),
-        page => page.map_err(|error| RowsError::Failed(told(&error))),
+        page => page.map_err(|error| RowsError::Failed(error_message(&error))),
     };
     Some(RowsResponse { want, page })
 }
 
 pub fn jump(archive: &dyn Archive, request: &JumpRequest, go_on: &dyn Fn() -> bool) -> Event {
     let place = rows::typed::place(archive, &request.scope, request.from, request.behind, &request.typed, go_on);
-    Event::Jumped(place.map_err(|error| told(&error)))
+    Event::Jumped(place.map_err(|error| error_message(&error)))
 }
 
 /// Reads details of rows as long as they are awaited, and returns those read by then.
@@ -88,16 +88,16 @@ pub fn preview(archive: &Arc<dyn Archive>, request: PreviewRequest, awaited: &dy
                 return PreviewResponse { preview: Err(String::new()), found, sealed: None, damage: None };
             }
             Err(error) => {
-                let sealed = sealed(&error);
-                return PreviewResponse { preview: Err(told(&error)), found, sealed, damage: None };
+                let sealed = missing_password(&error);
+                return PreviewResponse { preview: Err(error_message(&error)), found, sealed, damage: None };
             }
         }
     }
     let loaded = preview::load_around_damage(archive, &entry, &request, awaited);
-    let sealed = loaded.as_ref().err().and_then(sealed);
+    let sealed = loaded.as_ref().err().and_then(missing_password);
     let (preview, damage) = match loaded {
-        Ok((preview, damage)) => (Ok(preview), damage.map(|error| told(&error))),
-        Err(error) => (Err(told(&error)), None),
+        Ok((preview, damage)) => (Ok(preview), damage.map(|error| error_message(&error))),
+        Err(error) => (Err(error_message(&error)), None),
     };
     PreviewResponse { preview, found, sealed, damage }
 }
@@ -133,16 +133,16 @@ pub fn content(archive: &dyn Archive, entry: &Entry) -> Event {
             content.truncate(read);
             Event::Content(Ok(content))
         }
-        Err(error) => match sealed(&error) {
+        Err(error) => match missing_password(&error) {
             Some(wrong) => Event::Locked(OpenTarget::Unlocked, wrong),
-            None => Event::Content(Err(told(&error))),
+            None => Event::Content(Err(error_message(&error))),
         },
     }
 }
 
 /// Reports the properties of an entry, and again with those that need a search of all entries.
 pub fn inspect(archive: &dyn Archive, entry: &Entry, tell: &mut dyn FnMut(Event), go_on: &dyn Fn() -> bool) {
-    let sheet = properties::facts(archive, entry, go_on).map_err(|error| told(&error));
+    let sheet = properties::facts(archive, entry, go_on).map_err(|error| error_message(&error));
     tell(Event::Inspected(sheet.clone()));
     if let Some(sheet) = sheet.ok().and_then(|sheet| properties::more(archive, entry, sheet, go_on)) {
         tell(Event::Inspected(Ok(sheet)));

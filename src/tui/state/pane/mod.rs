@@ -215,7 +215,7 @@ impl Pane {
     }
 
     /// Shows a preview. Returns the damage that the preview does not show.
-    pub fn take(&mut self, answer: PreviewResponse) -> Option<String> {
+    pub fn show_loaded(&mut self, answer: PreviewResponse) -> Option<String> {
         let awaited = self.waiting.take().unwrap_or(0);
         let sought_text = self.is_seeking_text();
         self.seeking = false;
@@ -447,7 +447,7 @@ mod tests {
     fn settle(archive: &Arc<dyn Archive>, pane: &mut Pane, request: Option<PreviewRequest>) {
         if let Some(PreviewRequest { entry, request }) = request {
             let preview = preview::load(archive, &entry, &request, &|| true).map_err(|error| error.to_string());
-            drop(pane.take(PreviewResponse { preview, found: Found::Unsought, sealed: None, damage: None }));
+            drop(pane.show_loaded(PreviewResponse { preview, found: Found::Unsought, sealed: None, damage: None }));
         }
     }
 

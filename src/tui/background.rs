@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_that_were_left_come_to_their_end() {
+    fn background_jobs_finish() {
         let mut session = session();
         session.detached = true;
         session.state.quit = Some(Quit { since: Duration::ZERO, drops: false });
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn long_work_gives_signs_of_life_and_a_signal_stops_it() {
+    fn running_jobs_are_reported_and_stopped_by_signal() {
         let (sender, events) = unbounded();
         let mut session = session();
         session.events = events;
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_was_waited_for_is_told() {
+    fn only_awaited_jobs_are_reported() {
         assert_eq!(left(session()).tell(), None);
         let mut session = session();
         let early = session.state.jobs.add("early".to_owned(), Duration::ZERO);

@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn the_environment_tells_protocols() {
+    fn picture_protocol_is_detected_from_environment() {
         assert_eq!(told(&[("TERM", "xterm-kitty")]), Some(Protocol::Kitty));
         assert_eq!(told(&[("TERM", "xterm-256color"), ("KITTY_WINDOW_ID", "1")]), Some(Protocol::Kitty));
         assert_eq!(told(&[("TERM", "xterm-ghostty"), ("TERM_PROGRAM", "ghostty")]), Some(Protocol::Kitty));
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_of_another_terminal_decides_nothing() {
+    fn variables_of_other_terminals_are_ignored() {
         // An editor's terminal, started from kitty.
         assert_eq!(told(&[("TERM", "xterm-256color"), ("TERM_PROGRAM", "vscode"), ("KITTY_WINDOW_ID", "1")]), None);
         // Within tmux, within kitty.
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_choice_holds_where_it_can() {
+    fn chosen_protocol_is_used_where_possible() {
         assert_eq!(Pictures::Auto.chosen(true), None);
         assert_eq!(Pictures::Kitty.chosen(true), Some(Protocol::Kitty));
         assert_eq!(Pictures::Kitty.chosen(false), Some(Protocol::Blocks));

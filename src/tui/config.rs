@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_are_told_with_their_line() {
+    fn settings_errors_have_line_numbers() {
         for (text, line, why) in [
             ("theme = \"pink\"\n", 1, "unknown variant"),
             ("\npictures = \"ascii\"\n", 2, "unknown variant"),
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn each_fault_is_told_and_what_is_sound_holds() {
+    fn valid_settings_apply_beside_errors() {
         let (config, told) = Config::parse(
             "theme = \"pink\"\nmouse = false\ncolour = 1\ncolumns = [\"mode\", \"colour\"]\nlauncher = \" \"\nlinear = \"yes\"\n\
              [limits]\npicture = \"8M\"\nwindow = 10\n[keys]\nextract = [\"ctrl-x\", \"hyper-x\"]\nwrap = [\"hyper-y\"]\nextrac = [\"x\"]\n",
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_change_their_meaning_are_told() {
+    fn reassigned_keys_are_reported() {
         let warnings = |text: &str| Config::parse(text).1;
         // Exchanged: both are as they were set.
         assert_eq!(warnings("[keys]\nextract = [\"j\"]\ndown = [\"e\"]\n"), [""; 0]);
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_does_not_read_is_told() {
+    fn unreadable_settings_are_reported() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("config.toml");
         assert_eq!(Config::read_file(&path, false), Default::default());

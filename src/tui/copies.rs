@@ -66,14 +66,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_copies_are_harmless() {
+    fn names_of_copies_are_escaped() {
         assert_eq!(harmless(b".."), "content");
         assert_eq!(harmless("日.txt".as_bytes()), "___.txt");
         assert_eq!(harmless(&[b'a'; 300]).len(), MAX_NAME);
     }
 
     #[test]
-    fn copies_go_by_themselves_and_with_the_run_also_while_they_are_written() {
+    fn copies_are_deleted_on_exit() {
         let copies = Copies::default();
         let [first, second, third] = [b"a", b"a", b"b"].map(|name| copies.begin(name).unwrap());
         let mut file = File::options().write(true).open(&first).unwrap();
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_signal_takes_all_copies_away() {
+    fn signal_deletes_all_copies() {
         let copies = Copies::default();
         let path = copies.begin(b"a").unwrap();
         copies.remover()();

@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_command_that_is_one_counts() {
+    fn first_valid_command_is_used() {
         let environment = Environment::from([("VISUAL", " "), ("EDITOR", "ed -s"), ("NRA_CONFIG", "")]);
         assert_eq!(environment.command(&["VISUAL", "EDITOR"], "vi"), "ed -s");
         assert_eq!(environment.command(&["PAGER"], "less"), "less");

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_read_before_what_was_read_is_taken() {
+    fn next_key_is_read_after_previous_is_processed() {
         let (mut keyboard, typed, read) = begin();
         typed.send(key("o")).unwrap();
         typed.send(key("x")).unwrap();
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_called_off_while_keys_wait() {
+    fn reading_can_be_stopped_while_keys_wait() {
         let (mut keyboard, typed, read) = begin();
         typed.send(key("o")).unwrap();
         assert_eq!(read.recv_timeout(LONG), Ok(key("o")));
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_waits_for_a_key_is_not_waited_for() {
+    fn blocked_thread_is_not_joined() {
         let (mut keyboard, typed, read) = begin();
         let began = Instant::now();
         keyboard.rest();
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_comes_when_it_is_called_off_is_not_lost() {
+    fn key_during_stop_is_not_lost() {
         let (mut keyboard, typed, read) = begin();
         typed.send(key("o")).unwrap();
         assert_eq!(read.recv_timeout(LONG), Ok(key("o")));

@@ -345,7 +345,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_key_means_two_things() {
+    fn keys_are_unique_per_place() {
         let mut names = HashSet::new();
         let mut seen = HashSet::new();
         for (command, keys) in Keymap::default().commands() {

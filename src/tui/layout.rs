@@ -258,7 +258,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_choice_under_the_cursor_is_shown_and_found_where_it_is() {
+    fn choice_under_cursor_is_visible() {
         for height in 1..9 {
             for each in 1..=height {
                 for (len, cursor) in (1..12).flat_map(|len| (0..len).map(move |cursor| (len, cursor))) {
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_fit_and_names_have_room() {
+    fn columns_fit_beside_names() {
         for width in 20..300 {
             for (bars, sorted) in [(false, None), (true, None), (true, Some(Column::Kind)), (false, Some(Column::Stored))] {
                 let columns = Columns::new(width, bars, &Column::CHOICES, sorted);
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_chosen_first_has_room_first() {
+    fn first_chosen_columns_fit_first() {
         let shown = |width, chosen: &[Column], sorted| {
             let columns = Columns::new(width, false, chosen, sorted);
             columns.right_of_name().map(|(column, ..)| column).collect::<Vec<_>>()

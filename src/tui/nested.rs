@@ -46,7 +46,7 @@ mod tests {
     use crate::sample;
 
     #[test]
-    fn an_archive_opens_by_its_content() {
+    fn nested_archive_is_detected_from_content() {
         let inner = sample::bytes(&[("deep/file", b"hello")]);
         let outer = sample::with_contents(&[("in.nra", &inner), ("not.zip", b"text")]);
         let (entry, other) = (outer.entry(0).unwrap(), outer.entry(1).unwrap());

@@ -215,7 +215,7 @@ mod tests {
     use crate::sample;
 
     #[test]
-    fn an_editor_gets_a_copy_that_is_gone_afterwards() {
+    fn editor_gets_temporary_copy() {
         let work = tempfile::tempdir().unwrap();
         let archive = sample::with_contents(&[("d/bad\x1b name.txt", b"hello\n")]);
         let (_, entry) = archive.find(b"d/bad\x1b name.txt").unwrap().unwrap();
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_system_opens_is_not_told_of_the_terminal() {
+    fn default_program_does_not_use_terminal() {
         let work = tempfile::tempdir().unwrap();
         let (copy, seen) = (work.path().join("a b.txt"), work.path().join("seen"));
         std::fs::write(&copy, b"hello\n").unwrap();
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pager_gets_bytes_as_digits() {
+    fn pager_gets_binary_content_as_hex() {
         let work = tempfile::tempdir().unwrap();
         let bytes: Vec<u8> = (0..20).chain(*b"PNG").collect();
         let archive = sample::with_contents(&[("a.png", &bytes), ("b.txt", "Grüße\n".as_bytes())]);

@@ -246,7 +246,7 @@ mod tests {
     use crate::theme::{Depth, Ground, Theme};
 
     #[test]
-    fn a_copy_that_nobody_awaits_any_more_is_taken_away() {
+    fn cancelled_copy_is_deleted() {
         let archive = sample::archive(&["a"]);
         let state = State::new(Facts::default(), Theme::new(Ground::Dark, Depth::Mono), Keymap::default(), 80, 24);
         let (sender, events) = unbounded();

@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_places_are_kept() {
+    fn last_positions_are_kept() {
         let mut memory = StoredPositions::default();
         for number in 0..200 {
             memory.keep(place(&format!("/{number}.nra"), "a"));
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_and_nothing_else() {
+    fn stored_positions_round_trip() {
         let work = tempfile::tempdir().unwrap();
         let path = work.path().join("state/nra/browse.json");
         let mut memory = StoredPositions { share: Some(40), ..StoredPositions::default() };
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_at_the_same_time_keep_what_each_has_seen() {
+    fn concurrent_runs_merge_positions() {
         let mut ours = StoredPositions::default();
         ours.keep(place("/old.nra", "as we read it"));
         ours.keep(place("/ours.nra", "x"));

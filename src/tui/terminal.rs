@@ -268,7 +268,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_panic_gives_the_terminal_back() {
+    fn panic_restores_terminal() {
         let hook = panic::take_hook();
         let drawing = thread::spawn(|| {
             install_hook(thread::current().id());
@@ -306,7 +306,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn nothing_is_sent_behind_what_gives_the_terminal_back() {
+    fn nothing_is_written_after_restore() {
         if std::env::var_os(INSIDE).is_some() {
             let mut screen = Screen::take(true).unwrap();
             screen.copy(b"before").unwrap();
@@ -335,7 +335,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn a_panic_on_a_terminal_leaves_it_as_it_was() {
+    fn panic_leaves_terminal_unchanged() {
         if std::env::var_os(INSIDE).is_some() {
             let screen = Screen::take(true).unwrap();
             screen.draws(Protocol::Kitty);
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn colours_are_told_by_the_environment() {
+    fn colours_are_detected_from_environment() {
         let with = |pairs: &'static [(&str, &str)]| {
             move |name: &str| pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
         };

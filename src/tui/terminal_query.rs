@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_comes_late_is_no_key() {
+    fn late_response_is_not_a_key() {
         let take = |typed: &str| {
             let mut typed = keys(typed).into_iter().map(Event::Key);
             let left = rest_of_late(&mut |_| Ok(typed.next())).unwrap().unwrap_or_default();
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn sixels_are_told_by_the_terminal() {
+    fn sixel_support_is_detected() {
         let told = |bytes: &[u8]| (understood(bytes).sixel, understood(bytes).typed);
         assert_eq!(told(b"\x1b[?62;4;22c"), (true, vec![]));
         assert_eq!(told(b"\x1b[?64;1;2;6c"), (false, vec![]));
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn the_background_is_told_and_keys_stay() {
+    fn background_is_detected_and_keys_are_kept() {
         for (answer, ground) in [
             ("rgb:ffff/ffff/ffff\x07", Some(Ground::Light)),
             ("rgb:1e1e/1e1e/2e2e\x1b\\", Some(Ground::Dark)),

@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn without_colours_modifiers_tell_roles_apart() {
+    fn modifiers_distinguish_roles_without_colours() {
         let mono = Theme::new(Ground::Dark, Depth::Mono);
         for style in [mono.text, mono.dim, mono.directory, mono.cursor, mono.mark, mono.error, mono.hit, mono.dialog] {
             assert_eq!((style.fg, style.bg), (None, None));

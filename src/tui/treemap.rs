@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tiles_are_as_large_as_they_should_be() {
+    fn tiles_are_proportional_to_sizes() {
         let area = Rect::new(2, 3, 80, 20);
         let tiles = squarified(&[6, 6, 4, 3, 2, 2, 1], area);
         for (tile, size) in tiles.iter().zip([6.0, 6.0, 4.0, 3.0, 2.0, 2.0, 1.0]) {

@@ -442,14 +442,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_that_are_pasted_stay_apart() {
+    fn pasted_lines_are_joined_with_spaces() {
         let mut prompt = Prompt::new(PromptKind::Message(None), "", "", "replaced");
         prompt.paste("one\r\ntwo\nthree\x1b\r\n");
         assert_eq!(prompt.input.value(), "one two three");
     }
 
     #[test]
-    fn more_than_a_line_takes_is_cut_and_told() {
+    fn long_paste_is_truncated_and_reported() {
         for purpose in [PromptKind::Message(None), PromptKind::Password(Box::new(OpenTarget::Unlocked))] {
             let mut prompt = Prompt::new(purpose.clone(), "", "", "");
             assert!(prompt.paste("<>"));

@@ -284,7 +284,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_steady_job_tells_when_it_ends() {
+    fn steady_job_estimates_remaining_time() {
         let mut jobs = Jobs::default();
         let id = jobs.add("extract".to_owned(), Duration::ZERO);
         for tenth in 1..=20u64 {
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn files_without_content_are_counted() {
+    fn jobs_without_content_count_entries() {
         let mut jobs = Jobs::default();
         let id = jobs.add("extract".to_owned(), Duration::ZERO);
         for tenth in 1..=20u64 {
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn old_jobs_are_forgotten() {
+    fn old_jobs_are_dropped() {
         let mut jobs = Jobs::default();
         for _ in 0..200 {
             let id = jobs.add(String::new(), Duration::ZERO);

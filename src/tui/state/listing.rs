@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_on_the_screen_is_asked_for_again() {
+    fn details_of_visible_rows_are_requested_again() {
         let names: Vec<String> = (0..100).map(|number| format!("{number:02}")).collect();
         let archive = sample::archive(&names.iter().map(String::as_str).collect::<Vec<_>>());
         let (mut listing, request) = Listing::open(Scope::default(), None, 10);
@@ -449,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn of_long_names_few_are_kept() {
+    fn few_rows_with_long_names_are_kept() {
         let names: Vec<String> = (0..400).map(|number| format!("{number:04}{}", "x".repeat(30_000))).collect();
         let archive = sample::archive(&names.iter().map(String::as_str).collect::<Vec<_>>());
         let listed = Order::Listed(Arc::new((0..400).collect()));
@@ -470,7 +470,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_add_up_before_rows_come() {
+    fn steps_add_up_before_rows_are_loaded() {
         let names: Vec<String> = (0..3_000).map(|number| format!("{number:04}")).collect();
         let archive = sample::archive(&names.iter().map(String::as_str).collect::<Vec<_>>());
         let (mut listing, request) = Listing::open(Scope::default(), None, 20);
@@ -498,7 +498,7 @@ mod tests {
     }
 
     #[test]
-    fn stale_answers_change_nothing() {
+    fn stale_responses_are_ignored() {
         let archive = sample::archive(&["a", "b"]);
         let (mut listing, request) = Listing::open(Scope::default(), None, 20);
         let page = rows::page(&*archive, &request.scope, &request.want, 9, &|| true);

@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_are_marked_partly() {
+    fn rows_can_be_marked_partly() {
         let mut marks = Marks::default();
         marks.change(vec![3..4, 10..20], Change::Add);
         assert_eq!(marks.of(&(10..20)), Marked::Yes);

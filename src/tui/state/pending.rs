@@ -222,7 +222,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_planned_can_be_taken_back() {
+    fn pending_changes_can_be_undone() {
         let path = |text: &str| EntryPath::try_from(text).unwrap();
         let remove = |range: Range<u64>| PendingChange::Remove(Arc::new(vec![range]), "x".to_owned());
         let mut pending = PendingChanges::default();

@@ -49,7 +49,7 @@ fn is_whole(story: &Story, keys: &str) {
 }
 
 #[test]
-fn dialogs_tell_what_they_are_and_their_keys() {
+fn dialogs_show_title_and_keys() {
     for (width, height) in &SIZES[..5] {
         for (keys, title, line) in DIALOGS {
             let mut story = Story::begin(everything(), *width, *height);
@@ -62,7 +62,7 @@ fn dialogs_tell_what_they_are_and_their_keys() {
 }
 
 #[test]
-fn every_key_works_at_every_size_in_every_place() {
+fn every_key_works_at_every_size() {
     let keymap = Keymap::default();
     for (width, height) in SIZES {
         let openings = DIALOGS.iter().map(|(keys, ..)| *keys).chain(["", "f3", "b b", "t", ";", "j j j", "v"]);

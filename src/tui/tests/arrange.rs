@@ -12,7 +12,7 @@ fn heads(story: &Story) -> String {
 }
 
 #[test]
-fn what_rows_are_sorted_by_is_shown() {
+fn sort_key_is_shown() {
     let mut story = Story::begin(everything(), 80, 24);
     assert!(!heads(&story).contains("stored"));
     story.then("s z");
@@ -27,7 +27,7 @@ fn what_rows_are_sorted_by_is_shown() {
 }
 
 #[test]
-fn columns_are_chosen() {
+fn columns_can_be_chosen() {
     let mut story = Story::begin(everything(), 80, 24);
     story.then("C").sees("[x] stored, no room");
     story.then("t").sees("[ ] modified").sees("[x] stored");
@@ -42,7 +42,7 @@ fn columns_are_chosen() {
 }
 
 #[test]
-fn a_tree_is_sorted_and_filtered() {
+fn tree_is_sorted_and_filtered() {
     let mut story = Story::begin(everything(), 80, 24);
     story.then("t j j j l").then("s s");
     assert!(story.state.tree.on);
@@ -68,7 +68,7 @@ fn a_tree_is_sorted_and_filtered() {
 }
 
 #[test]
-fn a_tree_is_as_it_is_shown_when_what_was_under_way_is_stopped() {
+fn stopped_sort_keeps_tree() {
     for fails in [false, true] {
         let mut story = Story::begin(everything(), 80, 24);
         story.then("t s s");
@@ -96,7 +96,7 @@ fn a_tree_is_as_it_is_shown_when_what_was_under_way_is_stopped() {
 }
 
 #[test]
-fn an_order_under_way_is_stopped() {
+fn sorting_can_be_stopped() {
     let mut story = Story::begin(everything(), 80, 24);
     story.then("s s");
     let before = story.names();
@@ -119,7 +119,7 @@ fn an_order_under_way_is_stopped() {
 }
 
 #[test]
-fn a_filter_that_is_not_taken_leaves_the_one_before() {
+fn cancelled_filter_restores_previous_one() {
     let mut story = Story::begin(everything(), 80, 24);
     story.then("f").types("zz").rest();
     story.then("esc").misses("filter:");

@@ -18,7 +18,7 @@ fn two_commits(story: &mut Story, file: &std::path::Path) {
 }
 
 #[test]
-fn what_goes_is_named_before_it_goes() {
+fn compacting_lists_what_it_removes() {
     let work = tempfile::tempdir().unwrap();
     let file = work.path().join("a.nra");
     let mut story = Story::begin(everything(), 100, 24);
@@ -45,7 +45,7 @@ fn what_goes_is_named_before_it_goes() {
 }
 
 #[test]
-fn plans_come_first_and_another_commit_is_no_surprise() {
+fn pending_changes_block_compacting() {
     let work = tempfile::tempdir().unwrap();
     let file = work.path().join("a.nra");
     let mut story = Story::begin(everything(), 100, 24);
@@ -66,7 +66,7 @@ fn plans_come_first_and_another_commit_is_no_surprise() {
 }
 
 #[test]
-fn what_is_typed_while_it_looks_compacts_nothing() {
+fn keys_during_estimate_do_not_compact() {
     let work = tempfile::tempdir().unwrap();
     let file = work.path().join("a.nra");
     let mut story = Story::begin(everything(), 100, 24);

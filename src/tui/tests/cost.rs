@@ -67,7 +67,7 @@ fn session(files: u64) -> Vec<(&'static str, usize, u64)> {
 }
 
 #[test]
-fn looking_around_costs_the_same_in_any_archive() {
+fn browsing_cost_is_independent_of_size() {
     let (small, big) = (session(5_000), session(150_000));
     for ((step, few, _), (_, reads, bytes)) in small.iter().zip(&big) {
         // A level of the tree more, for each of the places that a step looks up.

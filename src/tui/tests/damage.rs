@@ -31,7 +31,7 @@ fn damaged(file: &Path) {
 }
 
 #[test]
-fn what_reads_is_listed_and_saved() {
+fn readable_files_are_listed_and_salvaged() {
     let work = tempfile::tempdir().unwrap();
     let file = work.path().join("a.nra");
     damaged(&file);
@@ -90,7 +90,7 @@ fn torn(content: &[u8], first: bool) -> (Arc<dyn Archive>, Range<u64>) {
 }
 
 #[test]
-fn beside_damage_content_is_looked_at_and_searched() {
+fn content_around_damage_is_shown_and_searched() {
     let lines = noise(8 * 60_000, 1);
     let lines = lines.chunks(8).zip(1u64..).map(|(bytes, number)| format!("line {number} {bytes:02x?}\n"));
     let content = lines.collect::<String>();
@@ -128,7 +128,7 @@ fn beside_damage_content_is_looked_at_and_searched() {
 }
 
 #[test]
-fn what_stands_behind_a_damaged_start_is_reached() {
+fn content_after_damaged_start_is_reached() {
     let (archive, hurt) = torn(&[noise(8 << 20, 3), b"there".to_vec()].concat(), true);
     assert!(hurt.end < 7 << 20, "{hurt:?}");
     for (keys, typed, sees) in [("G", "", "there"), ("ctrl-g", "8000000", "007a1200"), ("/", "there", "there")] {
@@ -140,7 +140,7 @@ fn what_stands_behind_a_damaged_start_is_reached() {
 }
 
 #[test]
-fn what_does_not_read_is_not_counted() {
+fn unreadable_content_is_not_counted() {
     let work = tempfile::tempdir().unwrap();
     let file = work.path().join("a.nra");
     let files = [("d/a.bin", noise(NOISE_BYTES, 1)), ("d/b.bin", noise(NOISE_BYTES, 2)), ("e/one.txt", b"hello".to_vec())];
@@ -170,7 +170,7 @@ fn what_does_not_read_is_not_counted() {
 }
 
 #[test]
-fn what_is_known_of_the_damage_is_told() {
+fn known_damage_is_shown() {
     for (width, height) in [(120, 40), (80, 24), (40, 10)] {
         let mut story = Story::begin(everything(), width, height);
         story.state.archive.remarks = vec!["the root of the entry tree at offset 4096 is damaged".to_owned()];
@@ -189,7 +189,7 @@ fn what_is_known_of_the_damage_is_told() {
 }
 
 #[test]
-fn what_was_planned_before_damage_came_to_light_is_taken_back() {
+fn changes_made_before_damage_can_be_undone() {
     let mut story = Story::begin(everything(), 100, 24);
     story.state.archive.file = Ok("a.nra".into());
     story.then("d j d");

@@ -25,7 +25,7 @@ fn table() -> String {
 }
 
 #[test]
-fn the_page_has_the_keys() {
+fn page_has_key_table() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/tui.md");
     let page = std::fs::read_to_string(&path).unwrap();
     let (front, rest) = page.split_once(BEGIN).unwrap();

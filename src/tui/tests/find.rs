@@ -7,7 +7,7 @@ use crate::open_target::OpenTarget;
 use crate::requests::RequestKind;
 
 #[test]
-fn entries_are_found_by_what_they_are() {
+fn query_finds_entries_by_properties() {
     let mut story = Story::begin(everything(), 120, 30);
     story.then("F").types("size>x");
     story.then("enter");
@@ -30,7 +30,7 @@ fn entries_are_found_by_what_they_are() {
 }
 
 #[test]
-fn enter_waits_for_what_is_found() {
+fn enter_waits_for_search_results() {
     let mut story = Story::begin(everything(), 80, 24);
     story.held_back = true;
     story.keys("/").types("guide");
@@ -45,7 +45,7 @@ fn enter_waits_for_what_is_found() {
 }
 
 #[test]
-fn words_with_spaces_are_asked_for_in_quotation_marks() {
+fn query_accepts_quoted_words() {
     let mut story = Story::begin(everything(), 120, 30);
     story.then("F").types("has:\"this is");
     story.then("enter").sees("missing closing");
@@ -55,7 +55,7 @@ fn words_with_spaces_are_asked_for_in_quotation_marks() {
 }
 
 #[test]
-fn letters_keep_their_accents_and_matches_their_places() {
+fn matches_are_highlighted_with_accents() {
     let mut story = Story::begin(crate::sample::archive(&["a\u{308}o\u{308}u\u{308}/schön.txt", "שלום/x"]), 80, 24);
     story.then("/").types("txt");
     story.sees("a\u{308}o\u{308}u\u{308}/schön.txt");
@@ -67,7 +67,7 @@ fn letters_keep_their_accents_and_matches_their_places() {
 }
 
 #[test]
-fn a_search_that_is_taken_away_ends() {
+fn cleared_query_restores_list() {
     let mut story = Story::begin(everything(), 80, 24);
     let nothing = story.state.requests.newest(RequestKind::Arrange);
     story.held_back = true;
@@ -78,7 +78,7 @@ fn a_search_that_is_taken_away_ends() {
 }
 
 #[test]
-fn a_path_is_found_by_typing() {
+fn finder_finds_path() {
     let mut story = Story::begin(everything(), 80, 24);
     story.then("/").types("gdmd");
     story.sees("docs/guide.md").sees("1 of 14");
@@ -93,7 +93,7 @@ fn a_path_is_found_by_typing() {
 }
 
 #[test]
-fn rows_are_filtered_while_typing() {
+fn filter_applies_while_typing() {
     let mut story = Story::begin(everything(), 80, 24);
     story.then("f").types("*.md");
     assert_eq!(story.names(), ["README.md"]);
@@ -106,7 +106,7 @@ fn rows_are_filtered_while_typing() {
 }
 
 #[test]
-fn the_order_can_be_changed() {
+fn list_is_sorted() {
     let mut story = Story::begin(everything(), 80, 24);
     story.then("s s");
     story.sees("size ▾");
@@ -125,7 +125,7 @@ fn the_order_can_be_changed() {
 }
 
 #[test]
-fn directories_open_in_place() {
+fn tree_expands_directories() {
     let mut story = Story::begin(everything(), 80, 24);
     story.then("t j j j l");
     assert_eq!(story.names()[3..6], ["docs", "docs/guide.md", "docs/more"]);
@@ -142,7 +142,7 @@ fn directories_open_in_place() {
 }
 
 #[test]
-fn every_command_can_be_found_by_name() {
+fn palette_finds_every_command() {
     let mut story = Story::begin(everything(), 80, 24);
     story.then(":").types("largest first");
     story.then("enter");
@@ -150,7 +150,7 @@ fn every_command_can_be_found_by_name() {
 }
 
 #[test]
-fn what_is_still_read_is_not_told_by_what_came_before() {
+fn finder_shows_no_stale_counts() {
     let mut story = Story::begin(everything(), 80, 24);
     story.keys("/").sees("docs/guide.md").sees(" of ");
     story.held_back = true;
@@ -164,7 +164,7 @@ fn what_is_still_read_is_not_told_by_what_came_before() {
 }
 
 #[test]
-fn archives_are_looked_for_when_they_are_asked_for() {
+fn archives_are_listed_on_demand() {
     let mut story = Story::begin(everything(), 80, 24);
     story.held_back = true;
     story.keys("O").sees("Open an archive").sees("reading …").misses("No matches");
@@ -188,7 +188,7 @@ fn archives_are_looked_for_when_they_are_asked_for() {
 }
 
 #[test]
-fn a_glob_means_what_is_listed() {
+fn glob_matches_listed_rows() {
     let mut story = Story::begin(crate::sample::archive(&["a1", "a2", "b1", "d/a1", "d/c1"]), 100, 24);
     story.then("f").types("a");
     story.then("enter +").types("*1");

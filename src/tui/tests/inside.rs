@@ -116,7 +116,7 @@ fn arrays_and_columns() {
 }
 
 #[test]
-fn a_table_is_scrolled_and_left_for_bytes() {
+fn table_scrolls_and_switches_to_bytes() {
     let mut story = Story::begin(files(), 120, 40);
     story.then("j tab G");
     story.sees("model.layers.39.norm.bias").misses("made by");
@@ -132,7 +132,7 @@ fn pictures() {
 }
 
 #[test]
-fn pictures_follow_their_pane() {
+fn pictures_follow_pane_size() {
     let mut story = Story::begin(files(), 120, 40);
     story.state.preview.canvas = Canvas { protocol: Protocol::Sixel, font: (4, 8), ..story.state.preview.canvas };
     let sent =
@@ -187,7 +187,7 @@ fn json_is_folded() {
 }
 
 #[test]
-fn records_stand_on_a_row_each() {
+fn records_have_a_row_each() {
     let record =
         |number: u32| format!("{{\"id\": {number}, \"labels\": [\"cat\", \"dog\"], \"text\": \"{}\"}}\n", "word ".repeat(20));
     let content: Vec<u8> = (1..=20_000).flat_map(|number| record(number).into_bytes()).collect();
@@ -217,7 +217,7 @@ fn records_stand_on_a_row_each() {
 }
 
 #[test]
-fn rows_and_records_are_gone_to_by_their_number_in_the_whole_content() {
+fn goto_counts_rows_of_whole_content() {
     let record = |number: u32| format!("{{\"id\": {number}, \"text\": \"{}\"}}\n", "word ".repeat(20));
     let records: Vec<u8> = (1..=20_000).flat_map(|number| record(number).into_bytes()).collect();
     let row = |number: u32| format!("row {number},\"two\nlines\",{}\n", "word ".repeat(20));
@@ -252,7 +252,7 @@ fn words(story: &Story) -> Vec<String> {
 }
 
 #[test]
-fn all_of_what_is_wrapped_is_scrolled_through() {
+fn wrapped_rows_scroll_completely() {
     let line = |number: usize, words: usize| (0..words).map(|word| format!("p{number}w{word}q ")).collect::<String>();
     let mut prose: Vec<String> = (0..40).map(|number| line(number, 37)).collect();
     // This one is higher than the screen.
@@ -306,7 +306,7 @@ fn all_of_what_is_wrapped_is_scrolled_through() {
 }
 
 #[test]
-fn a_damaged_picture_says_so_and_has_bytes() {
+fn damaged_picture_shows_error_and_bytes() {
     let mut story = Story::begin(files(), 120, 40);
     story.then("j j j j j j j");
     story.sees("image at offset 0 is damaged");
@@ -319,7 +319,7 @@ fn a_damaged_picture_says_so_and_has_bytes() {
 }
 
 #[test]
-fn source_text_has_colours_where_there_are_any() {
+fn source_text_is_coloured() {
     let mut story = Story::begin(files(), 120, 40);
     story.state.settings.theme = Theme::new(Ground::Dark, Depth::Ansi);
     story.then("G tab");
@@ -336,7 +336,7 @@ fn source_text_has_colours_where_there_are_any() {
 }
 
 #[test]
-fn archives_and_films_tell_what_is_in_them() {
+fn archives_and_videos_show_their_contents() {
     let inner = sample::bytes(&[("deep/evil\x1b[31m", b"hello"), ("top", b"x")]);
     let film = b"\0\0\0\x0cftypqt  \0\0\0\x08free";
     let arrays = include_bytes!("../../format/inside/new.h5");
@@ -354,7 +354,7 @@ fn archives_and_films_tell_what_is_in_them() {
 }
 
 #[test]
-fn what_is_planned_and_marked_stays_while_an_archive_within_is_shown() {
+fn pending_changes_and_marks_survive_nested_archive() {
     let work = tempfile::tempdir().unwrap();
     let file = work.path().join("a.nra");
     let inner = sample::bytes(&[("deep", b"hello")]);
@@ -381,7 +381,7 @@ fn what_is_planned_and_marked_stays_while_an_archive_within_is_shown() {
 }
 
 #[test]
-fn an_archive_within_an_archive_is_entered_and_left() {
+fn nested_archive_is_entered_and_left() {
     let inner = sample::bytes(&[("deep/file", b"hello")]);
     let outer = sample::with_contents(&[("a/in.nra", &inner), ("a/other", b"x"), ("b", b"y")]);
     let mut story = Story::begin(Arc::clone(&outer), 80, 24);
@@ -409,7 +409,7 @@ fn an_archive_within_an_archive_is_entered_and_left() {
 }
 
 #[test]
-fn content_is_searched_and_gone_through_by_numbers() {
+fn content_is_searched_and_navigated_by_number() {
     let content: Vec<u8> = (1..=60_000).flat_map(|number| format!("this is line {number}\n").into_bytes()).collect();
     let archive = sample::with_contents(&[("text", &content), ("zz.safetensors", &safetensors(40))]);
     let mut story = Story::begin(archive, 80, 24);

@@ -40,7 +40,7 @@ fn extract_to(story: &mut Story, target: &Path) {
 }
 
 #[test]
-fn a_file_is_opened_as_the_system_does() {
+fn file_opens_in_default_program() {
     let mut story = Story::begin(everything(), 120, 30);
     story.then("f2").sees("a copy of README.md is opened; it is gone when the browser ends");
     let entry = story.archive.entry(story.state.listing.lines[0].row.number).unwrap();
@@ -49,7 +49,7 @@ fn a_file_is_opened_as_the_system_does() {
 }
 
 #[test]
-fn a_file_is_found_and_extracted() {
+fn file_is_found_and_extracted() {
     let work = tempfile::tempdir().unwrap();
     let mut story = Story::begin(everything(), 100, 30);
     story.then("/").types("guide");
@@ -78,7 +78,7 @@ fn a_file_is_found_and_extracted() {
 }
 
 #[test]
-fn what_is_marked_is_extracted() {
+fn marked_entries_are_extracted() {
     let work = tempfile::tempdir().unwrap();
     let mut story = Story::begin(everything(), 120, 30);
     story.then("space G k space");
@@ -126,7 +126,7 @@ fn marks_follow_ranges_and_globs() {
 }
 
 #[test]
-fn marks_work_in_a_sorted_list() {
+fn marks_work_in_sorted_list() {
     let mut story = Story::begin(everything(), 120, 30);
     story.then("s s j space");
     assert_eq!(story.state.marks.count(), 5);
@@ -137,7 +137,7 @@ fn marks_work_in_a_sorted_list() {
 }
 
 #[test]
-fn an_archive_is_verified() {
+fn archive_is_verified() {
     let mut story = Story::begin(everything(), 120, 30);
     story.then("V");
     story.sees("no damage (14 entries, 3.3 KiB checked)");
@@ -146,7 +146,7 @@ fn an_archive_is_verified() {
 }
 
 #[test]
-fn a_path_is_copied() {
+fn path_is_copied() {
     let mut story = Story::begin(everything(), 80, 24);
     story.then("j j y");
     assert_eq!(story.outside, [Effect::Copy(b"bad\x1b[31mname\n.txt".to_vec())]);
@@ -218,7 +218,7 @@ fn bookmarks_lead_back() {
 }
 
 #[test]
-fn an_entry_is_checked_alone() {
+fn single_entry_is_verified() {
     let mut story = Story::begin(everything(), 100, 24);
     story.then("alt-v").sees("no damage (1 entry, 25 B checked)");
     // A directory with all below it; marks are what both keys are about.
@@ -229,7 +229,7 @@ fn an_entry_is_checked_alone() {
 }
 
 #[test]
-fn what_was_found_is_gone_through() {
+fn search_results_are_stepped_through() {
     let mut story = Story::begin(everything(), 80, 24);
     story.then("n");
     story.sees("No search yet");
@@ -254,7 +254,7 @@ fn help_is_searched() {
 }
 
 #[test]
-fn leaving_with_a_job_asks() {
+fn quitting_with_running_job_asks() {
     let mut story = Story::begin(everything(), 80, 24);
     let id = story.state.jobs.add("verify a.nra".to_owned(), story.now);
     story.then("q");
@@ -268,7 +268,7 @@ fn leaving_with_a_job_asks() {
 }
 
 #[test]
-fn a_job_is_left_to_the_terminal() {
+fn job_continues_in_terminal() {
     let mut story = Story::begin(everything(), 80, 24);
     let id = story.state.jobs.add("verify a.nra".to_owned(), story.now);
     // One that waits goes on, since nobody could tell it to.
@@ -277,7 +277,7 @@ fn a_job_is_left_to_the_terminal() {
 }
 
 #[test]
-fn content_goes_to_other_programs() {
+fn content_is_passed_to_other_programs() {
     let mut story = Story::begin(everything(), 80, 24);
     let entry = story.state.listing.entry().unwrap().clone();
     story.then("o f4");
@@ -299,7 +299,7 @@ fn content_goes_to_other_programs() {
 }
 
 #[test]
-fn a_job_is_stopped() {
+fn job_is_stopped() {
     let mut story = Story::begin(everything(), 80, 24);
     let id = story.state.jobs.add("verify a.nra".to_owned(), story.now);
     story.then("J x");
@@ -310,7 +310,7 @@ fn a_job_is_stopped() {
 }
 
 #[test]
-fn a_job_that_waits_for_its_turn_says_so() {
+fn waiting_job_is_shown_as_waiting() {
     let mut story = Story::begin(everything(), 80, 24);
     let id = story.state.jobs.add("verify a.nra".to_owned(), story.now);
     story.event(Event::Job(id, JobEvent::Waiting(true)));
@@ -325,7 +325,7 @@ fn a_job_that_waits_for_its_turn_says_so() {
 }
 
 #[test]
-fn a_job_tells_when_it_ends_wherever_there_is_room_for_that() {
+fn remaining_time_is_shown_where_it_fits() {
     for (width, height) in [(120, 30), (80, 24), (40, 10), (20, 5)] {
         let mut story = Story::begin(everything(), width, height);
         let id = story.state.jobs.add("extract 250,250 marked entries, 1.8 GiB to somewhere".to_owned(), story.now);
@@ -343,14 +343,14 @@ fn a_job_tells_when_it_ends_wherever_there_is_room_for_that() {
 }
 
 #[test]
-fn what_is_marked_is_told_beside_a_job() {
+fn marks_are_shown_beside_job() {
     let mut story = Story::begin(everything(), 80, 24);
     story.state.jobs.add("extract 250,250 marked entries, 1.8 GiB to somewhere".to_owned(), story.now);
     story.then("space space").sees("extract 250").sees("2 marked");
 }
 
 #[test]
-fn a_job_waits_and_goes_on() {
+fn job_is_paused_and_resumed() {
     let mut story = Story::begin(everything(), 80, 24);
     let id = story.state.jobs.add("verify a.nra".to_owned(), story.now);
     story.then("J p");
@@ -378,7 +378,7 @@ pub fn paths(archive: &dyn Archive) -> Vec<String> {
 }
 
 #[test]
-fn changes_are_planned_taken_back_and_written() {
+fn changes_are_made_undone_and_written() {
     let work = tempfile::tempdir().unwrap();
     let file = work.path().join("a.nra");
     std::fs::write(&file, crate::sample::bytes(&[("a.txt", b"a"), ("b/c.txt", b"c"), ("b/d.txt", b"d"), ("e.txt", b"e")]))
@@ -414,7 +414,7 @@ fn changes_are_planned_taken_back_and_written() {
 }
 
 #[test]
-fn plans_are_named_shown_and_taken_back() {
+fn pending_changes_are_listed_and_undone() {
     let work = tempfile::tempdir().unwrap();
     let file = work.path().join("a.nra");
     std::fs::write(&file, crate::sample::bytes(&[("a.txt", b"a"), ("b/c.txt", b"c"), ("e.txt", b"e")])).unwrap();
@@ -465,7 +465,7 @@ fn plans_are_named_shown_and_taken_back() {
 }
 
 #[test]
-fn plans_are_not_dropped_without_a_question() {
+fn pending_changes_are_not_dropped_without_asking() {
     let work = tempfile::tempdir().unwrap();
     let file = work.path().join("a.nra");
     std::fs::write(&file, crate::sample::bytes(&[("a.txt", b"a"), ("b.nra", b"b")])).unwrap();
@@ -510,7 +510,7 @@ fn plans_are_not_dropped_without_a_question() {
 }
 
 #[test]
-fn nothing_goes_along_into_an_archive_of_the_same_name() {
+fn nothing_is_kept_for_archive_of_same_name() {
     let work = tempfile::tempdir().unwrap();
     let (file, other) = (work.path().join("a.nra"), work.path().join("sub/a.nra"));
     std::fs::create_dir(work.path().join("sub")).unwrap();
@@ -538,7 +538,7 @@ fn nothing_goes_along_into_an_archive_of_the_same_name() {
 }
 
 #[test]
-fn what_is_typed_takes_the_place_of_the_first_answer() {
+fn typing_replaces_suggestion() {
     let work = tempfile::tempdir().unwrap();
     let mut story = Story::begin(everything(), 100, 24);
     story.then("e").types("x/y");
@@ -556,7 +556,7 @@ fn what_is_typed_takes_the_place_of_the_first_answer() {
 }
 
 #[test]
-fn a_clash_of_names_leaves_the_dialog_open() {
+fn conflict_keeps_prompt_open() {
     let work = tempfile::tempdir().unwrap();
     std::fs::write(work.path().join("there.tar"), "mine").unwrap();
     let mut story = Story::begin(everything(), 100, 24);
@@ -573,7 +573,7 @@ fn a_clash_of_names_leaves_the_dialog_open() {
 }
 
 #[test]
-fn the_shell_is_there_while_something_is_typed() {
+fn suspending_works_while_typing() {
     let mut story = Story::begin(everything(), 100, 24);
     for keys in ["/", "f", "e", ":", "F"] {
         story.then(keys).then("ctrl-z esc");
@@ -582,7 +582,7 @@ fn the_shell_is_there_while_something_is_typed() {
 }
 
 #[test]
-fn escape_does_not_end_the_program() {
+fn escape_does_not_quit() {
     let mut story = Story::begin(everything(), 100, 24);
     story.then("esc");
     story.sees("Nothing to close: q quits");
@@ -596,7 +596,7 @@ fn escape_does_not_end_the_program() {
 }
 
 #[test]
-fn changes_of_an_archive_that_has_changed_fail() {
+fn changes_of_modified_archive_fail() {
     let work = tempfile::tempdir().unwrap();
     let file = work.path().join("a.nra");
     std::fs::write(&file, crate::sample::bytes(&[("a.txt", b"a"), ("b.txt", b"b")])).unwrap();
@@ -615,7 +615,7 @@ fn changes_of_an_archive_that_has_changed_fail() {
 }
 
 #[test]
-fn bad_names_are_refused_while_they_are_typed() {
+fn invalid_names_are_rejected_in_prompt() {
     let work = tempfile::tempdir().unwrap();
     let file = work.path().join("a.nra");
     std::fs::write(&file, crate::sample::bytes(&[("b/c.txt", b"c")])).unwrap();
@@ -632,7 +632,7 @@ fn bad_names_are_refused_while_they_are_typed() {
 }
 
 #[test]
-fn a_password_is_asked_for_and_never_shown() {
+fn password_is_never_shown() {
     let mut story = Story::begin(everything(), 80, 24);
     let target = OpenTarget::File("secret.nra".into());
     story.event(Event::Locked(target.clone(), false));
@@ -677,7 +677,7 @@ fn files_and_directories_are_added() {
 }
 
 #[test]
-fn writing_tells_that_recovery_data_goes() {
+fn writing_reports_lost_recovery_data() {
     let work = tempfile::tempdir().unwrap();
     let file = work.path().join("a.nra");
     std::fs::write(&file, crate::sample::bytes(&[("a.txt", b"a"), ("b.txt", b"b")])).unwrap();
@@ -694,7 +694,7 @@ fn writing_tells_that_recovery_data_goes() {
 }
 
 #[test]
-fn an_archive_is_written_as_another() {
+fn archive_is_converted() {
     let work = tempfile::tempdir().unwrap();
     let mut story = Story::begin(everything(), 100, 24);
     story.then("c");
@@ -720,7 +720,7 @@ fn an_archive_is_written_as_another() {
 }
 
 #[test]
-fn an_encrypted_archive_is_changed_with_the_key_that_opened_it() {
+fn encrypted_archive_is_changed_with_its_key() {
     use nra_format::crypt::{Argon2Cost, Keyring, Secret};
     use nra_format::nra::writer::{Writer, WriterOptions};
     let work = tempfile::tempdir().unwrap();
@@ -743,7 +743,7 @@ fn an_encrypted_archive_is_changed_with_the_key_that_opened_it() {
 }
 
 #[test]
-fn a_range_that_is_open_is_what_is_meant() {
+fn open_range_counts_as_marked() {
     let work = tempfile::tempdir().unwrap();
     let file = work.path().join("a.nra");
     let files: [(&str, &[u8]); 5] = [("a", b"a"), ("b/1", b"1"), ("b/2", b"2"), ("c", b"c"), ("d", b"d")];
@@ -762,7 +762,7 @@ fn a_range_that_is_open_is_what_is_meant() {
 }
 
 #[test]
-fn where_nothing_is_that_is_said() {
+fn empty_list_shows_message() {
     let mut story = Story::begin(everything(), 100, 24);
     story.state.archive.file = Ok("a.nra".into());
     story.then("f").types("nothing like that");
@@ -775,7 +775,7 @@ fn where_nothing_is_that_is_said() {
 }
 
 #[test]
-fn marks_are_back_when_nothing_comes_of_the_work() {
+fn failed_job_restores_marks() {
     let mut story = Story::begin(everything(), 100, 24);
     story.works = false;
     let start = |story: &mut Story| {
@@ -816,7 +816,7 @@ fn marks_are_back_when_nothing_comes_of_the_work() {
 }
 
 #[test]
-fn the_job_that_is_stopped_is_the_one_that_was_chosen() {
+fn stop_applies_to_chosen_job() {
     let mut story = Story::begin(everything(), 80, 24);
     let [first, _] = ["verify a.nra", "verify b.nra"].map(|title| story.state.jobs.add(title.to_owned(), story.now));
     story.then("J j");
@@ -828,7 +828,7 @@ fn the_job_that_is_stopped_is_the_one_that_was_chosen() {
 }
 
 #[test]
-fn a_directory_whose_end_lies_far_away_is_meant_whole() {
+fn large_directory_is_selected_whole() {
     let names: Vec<String> = (0..3_000).map(|number| format!("d/{number:04}")).chain(["e".to_owned()]).collect();
     let archive = crate::sample::archive(&names.iter().map(String::as_str).collect::<Vec<_>>());
     let mut story = Story::begin(archive, 100, 24);

@@ -10,7 +10,7 @@ use crate::state::dialog::{Dialog, Jump};
 use crate::update::update;
 
 #[test]
-fn letters_lead_to_rows() {
+fn typed_letters_move_to_row() {
     for (width, height) in [(120, 40), (80, 24)] {
         let mut story = Story::begin(everything(), width, height);
         story.then("; t");
@@ -42,7 +42,7 @@ fn letters_lead_to_rows() {
 }
 
 #[test]
-fn it_is_readable_on_a_small_screen_and_found_in_any_order() {
+fn jump_works_on_small_screen_and_in_any_order() {
     let mut story = Story::begin(everything(), 40, 10);
     story.then("s z S");
     story.then("; t r");
@@ -58,7 +58,7 @@ fn it_is_readable_on_a_small_screen_and_found_in_any_order() {
 }
 
 #[test]
-fn far_rows_are_gone_to_and_keys_wait_for_them() {
+fn keys_wait_for_jump_to_far_row() {
     let names: Vec<String> = (0..30_000).map(|number| format!("{number:05}")).collect();
     let archive = sample::archive(&names.iter().map(String::as_str).collect::<Vec<_>>());
     let mut story = Story::begin(archive, 80, 24);
@@ -79,7 +79,7 @@ fn far_rows_are_gone_to_and_keys_wait_for_them() {
 }
 
 #[test]
-fn a_row_is_sought_in_the_list_that_is_there_by_then() {
+fn jump_applies_to_newest_list() {
     let mut story = Story::begin(sample::archive(&["a1", "a2", "b1", "b2"]), 80, 24);
     story.held_back = true;
     story.then("s s ; b");
@@ -95,7 +95,7 @@ fn a_row_is_sought_in_the_list_that_is_there_by_then() {
 }
 
 #[test]
-fn what_is_typed_waits_in_its_order() {
+fn queued_keys_keep_their_order() {
     let mut story = Story::begin(sample::archive(&["a", "maQxz", "z"]), 80, 24);
     story.held_back = true;
     story.keys("; m a Q");

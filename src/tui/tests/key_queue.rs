@@ -18,7 +18,7 @@ fn quickly(story: &mut Story, keys: &str) -> Vec<Effect> {
 }
 
 #[test]
-fn keys_wait_for_the_rows_they_are_about() {
+fn keys_wait_for_rows() {
     let mut story = Story::begin(everything(), 100, 30);
     // Into train/, to its second file, which is marked.
     let effects = quickly(&mut story, "G k enter j space");
@@ -35,7 +35,7 @@ fn keys_wait_for_the_rows_they_are_about() {
 }
 
 #[test]
-fn keys_wait_for_the_rows_of_a_dialog() {
+fn keys_wait_for_rows_of_dialog() {
     let commit = |number| CommitInfo { number, ..CommitInfo::default() };
     let commits = |story: &mut Story, list| {
         let id = story.state.requests.newest(RequestKind::Commits);
@@ -78,7 +78,7 @@ fn keys_wait_for_the_rows_of_a_dialog() {
 }
 
 #[test]
-fn what_was_typed_for_the_pager_is_no_key_of_the_browser() {
+fn keys_after_pager_are_dropped() {
     let mut story = Story::begin(everything(), 100, 30);
     let effects = quickly(&mut story, "G k enter o q d");
     story.perform(effects);
@@ -86,7 +86,7 @@ fn what_was_typed_for_the_pager_is_no_key_of_the_browser() {
 }
 
 #[test]
-fn whoever_waits_in_vain_can_leave() {
+fn quitting_never_waits() {
     let mut story = Story::begin(everything(), 100, 30);
     drop(quickly(&mut story, "G k enter j"));
     assert_eq!(quickly(&mut story, "q"), []);
@@ -109,7 +109,7 @@ fn whoever_waits_in_vain_can_leave() {
 }
 
 #[test]
-fn what_follows_a_long_way_waits_for_its_end() {
+fn keys_wait_for_long_cursor_move() {
     let names: Vec<String> = (0..3_000).map(|number| format!("{number:04}")).collect();
     let archive = crate::sample::archive(&names.iter().map(String::as_str).collect::<Vec<_>>());
     let mut story = Story::begin(archive, 100, 30);

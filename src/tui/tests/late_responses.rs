@@ -26,7 +26,7 @@ fn begin(file: &Path, contents: &[(&str, &[u8])]) -> Story {
 }
 
 #[test]
-fn what_is_written_with_a_remark_is_written() {
+fn commit_with_warnings_counts_as_written() {
     let work = tempfile::tempdir().unwrap();
     let mut story = begin(&work.path().join("a.nra"), &[("a.txt", b"a"), ("b.txt", b"b")]);
     // A socket can't be stored.
@@ -45,7 +45,7 @@ fn what_is_written_with_a_remark_is_written() {
 }
 
 #[test]
-fn nothing_is_planned_while_plans_are_written() {
+fn changes_are_rejected_while_others_are_written() {
     let work = tempfile::tempdir().unwrap();
     let file = work.path().join("a.nra");
     let mut story = begin(&file, &[("a.txt", b"a"), ("b.txt", b"b")]);
@@ -81,7 +81,7 @@ fn release(story: &mut Story, backwards: bool) {
 }
 
 #[test]
-fn a_check_that_was_given_up_answers_no_other_line() {
+fn cancelled_check_does_not_affect_next_prompt() {
     let work = tempfile::tempdir().unwrap();
     let mut story = begin(&work.path().join("a.nra"), &[("a.txt", b"a"), ("b.txt", b"b")]);
     story.held_back = true;
@@ -98,7 +98,7 @@ fn a_check_that_was_given_up_answers_no_other_line() {
 }
 
 #[test]
-fn marks_that_come_late_mark_nothing() {
+fn late_marks_are_ignored() {
     for another in [false, true] {
         let mut story = Story::begin(everything(), 100, 24);
         story.held_back = true;
@@ -115,7 +115,7 @@ fn marks_that_come_late_mark_nothing() {
 }
 
 #[test]
-fn a_sheet_that_was_closed_stays_so() {
+fn closed_sheet_stays_closed() {
     let mut story = Story::begin(everything(), 100, 24);
     story.held_back = true;
     story.then("i");
@@ -135,7 +135,7 @@ fn a_sheet_that_was_closed_stays_so() {
 }
 
 #[test]
-fn keys_wait_for_what_is_being_opened() {
+fn keys_wait_while_archive_is_opened() {
     let work = tempfile::tempdir().unwrap();
     let file = work.path().join("a.nra");
     let mut story = begin(&file, &[("a.txt", b"a"), ("b.txt", b"b")]);
@@ -156,7 +156,7 @@ fn keys_wait_for_what_is_being_opened() {
 }
 
 #[test]
-fn what_can_not_be_written_any_more_says_so() {
+fn unwritable_changes_show_reason() {
     let work = tempfile::tempdir().unwrap();
     let mut story = begin(&work.path().join("a.nra"), &[("a.txt", b"a"), ("b.txt", b"b")]);
     story.then("d W");
@@ -167,7 +167,7 @@ fn what_can_not_be_written_any_more_says_so() {
 }
 
 #[test]
-fn a_job_asks_for_a_password_in_its_turn() {
+fn job_asks_for_password_after_open_dialogs() {
     let task = || Box::new(Task::Verify { ranges: None });
     let mut story = Story::begin(everything(), 100, 24);
     story.held_back = true;
@@ -191,7 +191,7 @@ fn a_job_asks_for_a_password_in_its_turn() {
 }
 
 #[test]
-fn what_has_been_written_is_shown_when_nothing_is_being_typed() {
+fn new_commit_is_shown_after_prompt_closes() {
     let work = tempfile::tempdir().unwrap();
     let mut story = begin(&work.path().join("a.nra"), &[("a.txt", b"a"), ("b.txt", b"b")]);
     story.then("d");
@@ -205,7 +205,7 @@ fn what_has_been_written_is_shown_when_nothing_is_being_typed() {
 }
 
 #[test]
-fn leaving_asks_about_work_and_then_about_plans() {
+fn quitting_asks_about_jobs_then_pending_changes() {
     let work = tempfile::tempdir().unwrap();
     for key in ["s", "l", "w"] {
         let mut story = begin(&work.path().join("a.nra"), &[("a.txt", b"a"), ("b.txt", b"b")]);
@@ -230,7 +230,7 @@ fn leaving_asks_about_work_and_then_about_plans() {
 }
 
 #[test]
-fn waiting_for_the_end_can_be_taken_back() {
+fn waiting_to_quit_can_be_cancelled() {
     let work = tempfile::tempdir().unwrap();
     let mut story = begin(&work.path().join("a.nra"), &[("a.txt", b"a"), ("b.txt", b"b")]);
     let end = |id| Event::Job(id, JobEvent::End(Ending::Done, "done".to_owned()));
@@ -274,7 +274,7 @@ fn waiting_for_the_end_can_be_taken_back() {
 }
 
 #[test]
-fn what_was_left_is_not_awaited() {
+fn closed_parts_cancel_their_requests() {
     let awaited = |story: &Story, kind| story.state.requests.is_made(kind);
     let mut story = Story::begin(everything(), 100, 24);
     story.held_back = true;
@@ -319,7 +319,7 @@ fn what_was_left_is_not_awaited() {
 }
 
 #[test]
-fn hits_are_counted_while_somebody_looks_for_them() {
+fn matches_are_counted_until_search_ends() {
     let text = "word\n".repeat(100);
     let mut story = Story::begin(crate::sample::with_contents(&[("a.txt", text.as_bytes()), ("b.txt", b"b")]), 100, 24);
     story.then("enter /").types("word");
@@ -345,7 +345,7 @@ fn hits_are_counted_while_somebody_looks_for_them() {
 }
 
 #[test]
-fn a_prompt_is_about_what_it_was_opened_for() {
+fn prompt_keeps_its_entry() {
     let work = tempfile::tempdir().unwrap();
     let mut story = begin(&work.path().join("a.nra"), &[("a.txt", b"a"), ("b.txt", b"bbbbbb"), ("c.txt", b"cc")]);
     // An order comes while a name, or a directory, is being typed.
@@ -366,7 +366,7 @@ fn a_prompt_is_about_what_it_was_opened_for() {
 }
 
 #[test]
-fn keys_wait_for_marks_that_are_being_found() {
+fn keys_wait_for_unknown_marks() {
     let work = tempfile::tempdir().unwrap();
     let files: [(&str, &[u8]); 5] = [("a.txt", b"a"), ("d/1.tmp", b"1"), ("d/2.tmp", b"2"), ("e/3.tmp", b"3"), ("f.txt", b"f")];
     let mut story = begin(&work.path().join("a.nra"), &files);
@@ -405,7 +405,7 @@ fn keys_wait_for_marks_that_are_being_found() {
 }
 
 #[test]
-fn all_jobs_go_on_with_the_password_that_they_wait_for() {
+fn password_restarts_all_waiting_jobs() {
     let task = || Box::new(Task::Verify { ranges: None });
     let mut story = Story::begin(everything(), 100, 24);
     story.works = false;
@@ -425,7 +425,7 @@ fn all_jobs_go_on_with_the_password_that_they_wait_for() {
 }
 
 #[test]
-fn what_a_job_finds_damaged_stays_so_in_other_commits_until_it_is_read_anew() {
+fn damage_found_by_job_stays_until_reload() {
     let work = tempfile::tempdir().unwrap();
     let file = work.path().join("a.nra");
     let mut story = begin(&file, &[("a.txt", b"a"), ("b.txt", b"b")]);
@@ -451,7 +451,7 @@ fn what_a_job_finds_damaged_stays_so_in_other_commits_until_it_is_read_anew() {
 }
 
 #[test]
-fn a_page_of_another_archive_says_nothing_of_damage_here() {
+fn stale_rows_report_no_damage() {
     let mut story = Story::begin(everything(), 100, 24);
     let stale = story.state.requests.newest(RequestKind::Rows);
     story.state.requests.make(RequestKind::Rows);
@@ -464,7 +464,7 @@ fn a_page_of_another_archive_says_nothing_of_damage_here() {
 }
 
 #[test]
-fn leaving_twice_at_a_question_ends_all_the_same() {
+fn quitting_twice_quits() {
     let work = tempfile::tempdir().unwrap();
     let mut story = begin(&work.path().join("a.nra"), &[("a.txt", b"a"), ("b.txt", b"b")]);
     story.then("d");
@@ -476,7 +476,7 @@ fn leaving_twice_at_a_question_ends_all_the_same() {
 }
 
 #[test]
-fn what_is_looked_at_is_given_up_with_its_line() {
+fn closing_prompt_cancels_check() {
     let work = tempfile::tempdir().unwrap();
     let mut story = begin(&work.path().join("a.nra"), &[("a.txt", b"a"), ("b.txt", b"b")]);
     story.held_back = true;
@@ -487,7 +487,7 @@ fn what_is_looked_at_is_given_up_with_its_line() {
 }
 
 #[test]
-fn keys_for_a_line_that_is_closed_are_not_done() {
+fn closing_prompt_drops_queued_keys() {
     let work = tempfile::tempdir().unwrap();
     let mut story = begin(&work.path().join("a.nra"), &[("a.txt", b"a"), ("b.txt", b"b")]);
     story.held_back = true;
@@ -498,7 +498,7 @@ fn keys_for_a_line_that_is_closed_are_not_done() {
 }
 
 #[test]
-fn a_commit_that_is_written_is_shown_when_the_editor_has_its_copy() {
+fn new_commit_is_shown_after_copy_for_editor() {
     let work = tempfile::tempdir().unwrap();
     let mut story = begin(&work.path().join("a.nra"), &[("a.txt", b"a"), ("b.txt", b"b")]);
     story.then("d");

@@ -13,7 +13,7 @@ use crate::state::jobs::Ending;
 use nra_format::archive::CommitInfo;
 
 #[test]
-fn a_long_sentence_is_read_whole_and_kept() {
+fn long_message_is_shown_whole_and_logged() {
     let fault = Config::parse("theme = \"pink\"\n").1.remove(0);
     for (width, height) in [(120, 30), (80, 24), (40, 10)] {
         let mut story = Story::begin(everything(), width, height);
@@ -38,7 +38,7 @@ fn a_long_sentence_is_read_whole_and_kept() {
 }
 
 #[test]
-fn what_is_sought_is_counted() {
+fn matches_are_counted() {
     let content: Vec<u8> = (1..=60_000).flat_map(|number| format!("this is line {number}\n").into_bytes()).collect();
     let archive = sample::with_contents(&[("b.safetensors", b"{}"), ("text", &content)]);
     let mut story = Story::begin(archive, 80, 24);
@@ -66,7 +66,7 @@ fn what_is_sought_is_counted() {
 }
 
 #[test]
-fn places_in_one_row_of_bytes_are_gone_through() {
+fn matches_in_one_row_of_bytes_are_visited() {
     let bytes = b"\0\0ab\0\0ab\0\0\0\0\0\0\0\0\0ab".repeat(2);
     let wide: Vec<u8> = "\u{feff}ab ab ab".encode_utf16().flat_map(u16::to_le_bytes).collect();
     for (content, places) in [(bytes, 6), (wide, 3)] {
@@ -87,7 +87,7 @@ fn places_in_one_row_of_bytes_are_gone_through() {
 }
 
 #[test]
-fn text_of_other_encodings_is_read() {
+fn text_in_other_encodings_is_decoded() {
     let utf16: Vec<u8> = [0xfeff].into_iter().chain("Grüße aus Köln\r\n".encode_utf16()).flat_map(u16::to_le_bytes).collect();
     let archive = sample::with_contents(&[
         ("a.txt", &utf16),
@@ -106,7 +106,7 @@ fn text_of_other_encodings_is_read() {
 }
 
 #[test]
-fn bytes_have_a_lens() {
+fn hex_view_decodes_numbers() {
     let content: Vec<u8> = (0..200u16).flat_map(u16::to_le_bytes).collect();
     let mut story = Story::begin(sample::with_contents(&[("d.bin", &content)]), 80, 24);
     story.then("enter");
@@ -123,7 +123,7 @@ fn bytes_have_a_lens() {
 }
 
 #[test]
-fn room_is_told_before_an_extraction() {
+fn extraction_prompt_shows_free_space() {
     let mut story = Story::begin(everything(), 80, 24);
     story.then("G k k e");
     story.sees("Extract model.bin").sees("target directory");
@@ -154,7 +154,7 @@ fn room_is_told_before_an_extraction() {
 }
 
 #[test]
-fn a_low_screen_tells_the_key_for_help() {
+fn low_screen_shows_help_key() {
     let mut story = Story::begin(everything(), 40, 10);
     story.sees("? help");
     story.then("?");
@@ -170,7 +170,7 @@ fn a_low_screen_tells_the_key_for_help() {
 }
 
 #[test]
-fn what_does_nothing_says_why() {
+fn keys_without_effect_show_reason() {
     let mut story = Story::begin(everything(), 120, 30);
     for key in ["X", "f12", "alt-x"] {
         story.then(key).sees(&format!("{key} is not assigned here: ? shows the keys"));
@@ -187,7 +187,7 @@ fn what_does_nothing_says_why() {
 }
 
 #[test]
-fn marks_that_go_with_what_was_shown_are_told() {
+fn cleared_marks_are_reported() {
     let mut story = Story::begin(everything(), 120, 30);
     story.state.archive.info.commit = Some(2);
     story.then("space space");
@@ -197,7 +197,7 @@ fn marks_that_go_with_what_was_shown_are_told() {
 }
 
 #[test]
-fn what_is_said_is_read_whole_and_messages_of_commits_begin_with_their_beginning() {
+fn messages_wrap_and_commit_messages_are_truncated_at_end() {
     let name = "L".repeat(180);
     let mut story = Story::begin(sample::archive(&[&name]), 40, 10);
     story.state.archive.file = Ok("a.nra".into());

@@ -17,7 +17,7 @@ fn click(story: &mut Story, column: u16, row: u16) {
 }
 
 #[test]
-fn rows_are_clicked() {
+fn clicking_row_moves_cursor() {
     let mut story = Story::begin(everything(), 120, 40);
     click(&mut story, 5, 5);
     assert_eq!(story.name(), "docs");
@@ -33,7 +33,7 @@ fn rows_are_clicked() {
 }
 
 #[test]
-fn areas_of_the_map_are_clicked() {
+fn clicking_map_area_moves_cursor() {
     let mut story = Story::begin(everything(), 120, 40);
     story.then("b b");
     assert_eq!(story.name(), "model.bin");
@@ -53,7 +53,7 @@ fn areas_of_the_map_are_clicked() {
 }
 
 #[test]
-fn heads_sort() {
+fn clicking_head_sorts() {
     let mut story = Story::begin(everything(), 80, 24);
     let at = u16::try_from(story.screen().lines().nth(1).unwrap().find("size").unwrap()).unwrap();
     click(&mut story, at, 1);
@@ -65,7 +65,7 @@ fn heads_sort() {
 }
 
 #[test]
-fn the_divider_is_dragged_and_the_wheel_turns() {
+fn divider_drags_and_wheel_scrolls() {
     let mut story = Story::begin(everything(), 120, 40);
     let divider = story.state.areas().divider.x;
     mouse(&mut story, MouseEventKind::Down(MouseButton::Left), divider, 10);
@@ -83,7 +83,7 @@ fn the_divider_is_dragged_and_the_wheel_turns() {
 }
 
 #[test]
-fn menus_are_clicked() {
+fn clicking_menu_item_runs_it() {
     let mut story = Story::begin(everything(), 120, 40);
     story.then("s");
     let screen = story.screen();
@@ -119,7 +119,7 @@ fn click_on(story: &mut Story, text: &str) {
 const SIZES: [(u16, u16); 3] = [(120, 40), (80, 24), (40, 10)];
 
 #[test]
-fn hints_are_clicked() {
+fn clicking_hint_runs_it() {
     for (width, height) in SIZES {
         let mut story = Story::begin(everything(), width, height);
         click_on(&mut story, "? help");
@@ -138,7 +138,7 @@ fn hints_are_clicked() {
 }
 
 #[test]
-fn rows_of_dialogs_are_clicked_and_beside_them_they_close() {
+fn clicking_outside_dialog_closes_it() {
     for (width, height) in SIZES {
         let mut story = Story::begin(everything(), width, height);
         story.then("/");
@@ -178,7 +178,7 @@ fn rows_of_dialogs_are_clicked_and_beside_them_they_close() {
 }
 
 #[test]
-fn the_right_button_marks() {
+fn right_click_marks() {
     for (width, height) in SIZES {
         let mut story = Story::begin(everything(), width, height);
         mouse(&mut story, MouseEventKind::Down(MouseButton::Right), 5, 4);
@@ -190,7 +190,7 @@ fn the_right_button_marks() {
 }
 
 #[test]
-fn a_click_ends_the_question_for_a_bookmark() {
+fn click_ends_bookmark_prompt() {
     let mut story = Story::begin(everything(), 120, 40);
     story.then("m").sees("bookmark (a-z");
     click(&mut story, 5, 5);
@@ -199,7 +199,7 @@ fn a_click_ends_the_question_for_a_bookmark() {
 }
 
 #[test]
-fn what_plans_bring_is_no_row() {
+fn pending_rows_are_not_clickable() {
     let mut story = Story::begin(everything(), 80, 8);
     story.state.changes.pending.push(PendingChange::MakeDirectory(EntryPath::try_from("new").unwrap()));
     story.rest();
@@ -214,7 +214,7 @@ fn what_plans_bring_is_no_row() {
 }
 
 #[test]
-fn the_wheel_turns_what_is_below_the_mouse() {
+fn wheel_scrolls_pane_below_mouse() {
     let text: String = (0..200).map(|number| format!("line {number}\n")).collect();
     let archive = crate::sample::with_contents(&[("a.txt", text.as_bytes()), ("b", b"")]);
     let mut story = Story::begin(archive, 120, 40);
@@ -232,7 +232,7 @@ fn the_wheel_turns_what_is_below_the_mouse() {
 }
 
 #[test]
-fn the_path_is_clicked() {
+fn clicking_path_goes_to_directory() {
     for (width, height) in SIZES {
         let mut story = Story::begin(everything(), width, height);
         story.then("j j j l j l l");
@@ -245,7 +245,7 @@ fn the_path_is_clicked() {
 }
 
 #[test]
-fn any_click_anywhere_is_taken() {
+fn every_click_is_handled() {
     for (width, height) in [(120, 40), (80, 24), (40, 10), (20, 5), (10, 3)] {
         for keys in ["", "?", "s", "/ m", ":", "e", "f", "i", "V J", "f3", "b b", ";", "m a '", "t j j j l"] {
             let mut story = Story::begin(everything(), 80, 24);

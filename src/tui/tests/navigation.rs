@@ -29,7 +29,7 @@ fn directories_are_entered_and_left() {
 }
 
 #[test]
-fn what_files_take_and_that_nothing_is_changed_is_shown_where_there_is_room() {
+fn header_shows_size_and_read_only_where_it_fits() {
     let mut story = Story::begin(everything(), 120, 40);
     story.misses("stored").misses("read-only");
     story.then("p s z").sees("stored ▾");
@@ -38,7 +38,7 @@ fn what_files_take_and_that_nothing_is_changed_is_shown_where_there_is_room() {
 }
 
 #[test]
-fn what_a_job_said_is_scrolled() {
+fn job_log_scrolls() {
     let mut story = Story::begin(everything(), 80, 24);
     let id = story.state.jobs.add("verify".to_owned(), story.now);
     for number in 0..100 {
@@ -61,7 +61,7 @@ fn what_a_job_said_is_scrolled() {
 }
 
 #[test]
-fn directories_tell_their_size() {
+fn directories_show_their_size() {
     let story = Story::begin(everything(), 80, 24);
     let screen = story.screen();
     let train = screen.lines().find(|line| line.contains("train/")).unwrap();
@@ -69,7 +69,7 @@ fn directories_tell_their_size() {
 }
 
 #[test]
-fn a_file_opens_as_text_or_bytes() {
+fn file_opens_as_text_or_bytes() {
     let mut story = Story::begin(everything(), 80, 24);
     story.then("enter");
     story.sees("1 # Hello").sees("text · 25 B");
@@ -91,7 +91,7 @@ fn control_characters_are_shown_not_sent() {
 }
 
 #[test]
-fn names_are_harmless_wherever_they_are_shown() {
+fn names_are_escaped_everywhere() {
     // The terminal's own layer drops such characters, whoever forgets them: that they are shown
     // tells that they are known.
     let (name, shown) = ("d\x1b]0;t\x07/a\u{9b}31m\u{202e}\n.md", "a·31m·␊.md");
@@ -118,7 +118,7 @@ fn names_are_harmless_wherever_they_are_shown() {
 }
 
 #[test]
-fn bars_are_as_long_wherever_one_looks() {
+fn bars_keep_their_scale() {
     let mut contents: Vec<(String, Vec<u8>)> = (0..600).map(|number| (format!("{number:04}"), vec![b'x'; 10])).collect();
     contents[0].1 = vec![b'x'; 1_000];
     let contents: Vec<(&str, &[u8])> = contents.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice())).collect();
@@ -138,7 +138,7 @@ fn bars_are_as_long_wherever_one_looks() {
 }
 
 #[test]
-fn the_preview_follows_a_resting_cursor() {
+fn preview_follows_resting_cursor() {
     let mut story = Story::begin(everything(), 120, 40);
     story.sees("This is a test.");
     story.keys("j j j j j");
@@ -150,7 +150,7 @@ fn the_preview_follows_a_resting_cursor() {
 }
 
 #[test]
-fn a_long_list_has_both_ends() {
+fn long_list_has_both_ends() {
     let names: Vec<String> = (0..3_000).map(|number| format!("{number:04}")).collect();
     let archive = sample::archive(&names.iter().map(String::as_str).collect::<Vec<_>>());
     let mut story = Story::begin(archive, 80, 24);
@@ -166,7 +166,7 @@ fn a_long_list_has_both_ends() {
 }
 
 #[test]
-fn help_lists_the_keys_of_the_place() {
+fn help_lists_keys_of_place() {
     let mut story = Story::begin(everything(), 80, 40);
     story.then("?");
     story.sees("Keys: list").sees("Go to the directory above");

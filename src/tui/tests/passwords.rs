@@ -58,7 +58,7 @@ fn typed(story: &Story) -> &[u8] {
 }
 
 #[test]
-fn the_first_content_that_needs_a_password_asks_for_it() {
+fn first_encrypted_content_asks_for_password() {
     let bytes = locked();
     let mut story = Story::begin(opened(&bytes, None), 120, 30);
     story.sees("this is clear.txt").misses("password");
@@ -77,7 +77,7 @@ fn the_first_content_that_needs_a_password_asks_for_it() {
 }
 
 #[test]
-fn whoever_gives_none_is_asked_again_only_by_what_needs_it() {
+fn declined_password_is_asked_again_on_demand_only() {
     let bytes = locked();
     let mut story = Story::begin(opened(&bytes, None), 120, 30);
     story.then("j").then("esc").then("j");
@@ -98,7 +98,7 @@ fn whoever_gives_none_is_asked_again_only_by_what_needs_it() {
 }
 
 #[test]
-fn a_question_that_is_open_comes_before_that_for_the_password() {
+fn open_menu_delays_password_prompt() {
     let mut story = Story::begin(opened(&locked(), None), 120, 30);
     story.keys("j m").rest();
     story.misses("Read a.nra");
@@ -108,7 +108,7 @@ fn a_question_that_is_open_comes_before_that_for_the_password() {
 }
 
 #[test]
-fn work_asks_before_it_begins_and_goes_on_then() {
+fn job_asks_for_password_and_restarts() {
     let work = tempfile::tempdir().unwrap();
     let target = work.path().join("out");
     let bytes = locked();
@@ -144,7 +144,7 @@ fn work_asks_before_it_begins_and_goes_on_then() {
 }
 
 #[test]
-fn earlier_versions_ask_for_a_key() {
+fn earlier_versions_ask_for_key() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/nra4");
     let bytes = std::fs::read(folder.join("beta-encrypted.nra")).unwrap();
     let mut story = Story::begin(opened(&bytes, None), 80, 24);
@@ -160,7 +160,7 @@ fn earlier_versions_ask_for_a_key() {
 }
 
 #[test]
-fn an_archive_within_an_archive_asks_too() {
+fn nested_archive_asks_for_password() {
     let outer = sample::with_contents(&[("in.zip", &locked())]);
     let entry = outer.entry(0).unwrap();
     let mut story = Story::begin(Arc::clone(&outer), 120, 30);
@@ -184,7 +184,7 @@ fn an_archive_within_an_archive_asks_too() {
 }
 
 #[test]
-fn what_waits_for_marks_comes_before_the_question_for_the_password() {
+fn action_on_marks_runs_before_password_prompt() {
     let mut story = Story::begin(opened(&locked(), None), 120, 30);
     story.keys("j");
     story.state.input.after_marks = Some(Action::Extract);
@@ -197,7 +197,7 @@ fn what_waits_for_marks_comes_before_the_question_for_the_password() {
 }
 
 #[test]
-fn marks_stay_when_the_password_is_given() {
+fn marks_stay_after_password() {
     let mut story = Story::begin(opened(&locked(), None), 80, 24);
     story.then("space Y").sees("Read a.nra");
     story.types("open sesame").keys("enter");
@@ -207,7 +207,7 @@ fn marks_stay_when_the_password_is_given() {
 }
 
 #[test]
-fn what_is_given_up_is_not_asked_for_again() {
+fn declined_job_is_not_restarted() {
     let task = || Box::new(Task::Verify { ranges: None });
     let mut story = Story::begin(opened(&locked(), None), 120, 30);
     story.held_back = true;
@@ -227,7 +227,7 @@ fn what_is_given_up_is_not_asked_for_again() {
 }
 
 #[test]
-fn what_needs_the_password_asks_for_it_also_where_nothing_is_shown() {
+fn hidden_preview_asks_for_password_on_action() {
     // No room for a preview, which would have asked before.
     let mut story = Story::begin(opened(&locked(), None), 80, 24);
     story.then("j").misses("Read a.nra");

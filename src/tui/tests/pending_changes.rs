@@ -9,7 +9,7 @@ use crate::open_target::OpenTarget;
 use crate::state::{Dialog, Facts, PendingChange};
 
 #[test]
-fn changes_within_what_is_renamed_are_written() {
+fn changes_below_renamed_directory_are_written() {
     let work = tempfile::tempdir().unwrap();
     let file = work.path().join("a.nra");
     let files: [(&str, &[u8]); 5] = [("d/x/1", b"1"), ("d/x/2", b"2"), ("d/y", b"y"), ("e", b"e"), ("f", b"f")];
@@ -35,7 +35,7 @@ fn changes_within_what_is_renamed_are_written() {
 }
 
 #[test]
-fn where_one_is_goes_along_with_what_is_renamed() {
+fn position_follows_rename() {
     let work = tempfile::tempdir().unwrap();
     let file = work.path().join("a.nra");
     let files: [(&str, &[u8]); 5] =
@@ -67,7 +67,7 @@ fn where_one_is_goes_along_with_what_is_renamed() {
 }
 
 #[test]
-fn what_an_addition_replaces_is_told() {
+fn addition_shows_what_it_replaces() {
     let work = tempfile::tempdir().unwrap();
     let file = work.path().join("a.nra");
     std::fs::write(&file, crate::sample::bytes(&[("a.txt", b"a"), ("b/c.txt", b"c")])).unwrap();
@@ -88,7 +88,7 @@ fn what_an_addition_replaces_is_told() {
 }
 
 #[test]
-fn an_addition_replaces_nothing_that_is_planned() {
+fn addition_conflicts_with_pending_change() {
     let work = tempfile::tempdir().unwrap();
     let file = work.path().join("a.nra");
     std::fs::write(&file, crate::sample::bytes(&[("x", b"x"), ("y", b"y")])).unwrap();
@@ -118,7 +118,7 @@ fn an_addition_replaces_nothing_that_is_planned() {
 }
 
 #[test]
-fn names_are_taken_as_they_are_typed() {
+fn names_keep_spaces() {
     let work = tempfile::tempdir().unwrap();
     let file = work.path().join("a.nra");
     std::fs::write(&file, crate::sample::bytes(&[(" a", b"a")])).unwrap();
@@ -134,7 +134,7 @@ fn names_are_taken_as_they_are_typed() {
 }
 
 #[test]
-fn what_is_planned_by_name_outlasts_an_archive_that_can_not_be_written_for_a_while() {
+fn named_changes_survive_unwritable_archive() {
     let work = tempfile::tempdir().unwrap();
     let file = work.path().join("a.nra");
     std::fs::write(&file, crate::sample::bytes(&[("a", b"a")])).unwrap();
@@ -149,7 +149,7 @@ fn what_is_planned_by_name_outlasts_an_archive_that_can_not_be_written_for_a_whi
 }
 
 #[test]
-fn what_lies_in_an_archive_is_not_read_anew() {
+fn nested_archive_is_not_reloaded() {
     let mut story = Story::begin(everything(), 100, 24);
     story.state.archive.depth = 1;
     story.then("ctrl-r").sees("does not change");
@@ -157,7 +157,7 @@ fn what_lies_in_an_archive_is_not_read_anew() {
 }
 
 #[test]
-fn letters_of_menus_are_no_keys_that_move() {
+fn menu_letters_do_not_move_cursor() {
     let mut story = Story::begin(everything(), 100, 24);
     for opening in ["s", "R", "C"] {
         story.then(opening);
@@ -171,7 +171,7 @@ fn letters_of_menus_are_no_keys_that_move() {
 }
 
 #[test]
-fn another_archive_is_looked_at_anew() {
+fn opening_other_archive_resets_view() {
     let mut story = Story::begin(everything(), 100, 24);
     story.then("b b").sees("areas by size");
     story.then("s").sees("the map has an order of its own");
@@ -182,7 +182,7 @@ fn another_archive_is_looked_at_anew() {
 }
 
 #[test]
-fn an_archive_that_does_not_open_leaves_the_others_to_choose() {
+fn failed_opening_keeps_choice_of_archives() {
     let mut story = Story::begin(everything(), 100, 24);
     story.state.opening.archives = vec!["a.nra".into(), "b.nra".into()];
     story.state.opening.no_archive = true;
@@ -200,7 +200,7 @@ fn an_archive_that_does_not_open_leaves_the_others_to_choose() {
 }
 
 #[test]
-fn an_entry_is_renamed_once() {
+fn entry_has_one_pending_name() {
     let work = tempfile::tempdir().unwrap();
     let file = work.path().join("a.nra");
     std::fs::write(&file, crate::sample::bytes(&[("a", b"a"), ("b", b"b")])).unwrap();
@@ -225,7 +225,7 @@ fn an_entry_is_renamed_once() {
 }
 
 #[test]
-fn an_archive_is_not_added_to_itself() {
+fn archive_is_not_added_to_itself() {
     let work = tempfile::tempdir().unwrap();
     let file = work.path().join("a.nra");
     std::fs::write(&file, crate::sample::bytes(&[("a", b"a")])).unwrap();
@@ -240,7 +240,7 @@ fn an_archive_is_not_added_to_itself() {
 }
 
 #[test]
-fn plans_by_name_outlive_a_commit_of_another_program() {
+fn named_changes_survive_foreign_commit() {
     let work = tempfile::tempdir().unwrap();
     let file = work.path().join("a.nra");
     std::fs::write(&file, crate::sample::bytes(&[("a", b"a"), ("b", b"b"), ("c", b"c")])).unwrap();
@@ -274,7 +274,7 @@ fn plans_by_name_outlive_a_commit_of_another_program() {
 }
 
 #[test]
-fn what_is_planned_is_seen_below_any_list() {
+fn pending_rows_are_shown_below_any_list() {
     let names: Vec<String> = (0..100).map(|number| format!("{number:03}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let mut story = Story::begin(crate::sample::archive(&names), 80, 24);
@@ -294,7 +294,7 @@ fn what_is_planned_is_seen_below_any_list() {
 }
 
 #[test]
-fn what_happens_to_existing_files_is_asked_anew() {
+fn policy_for_existing_files_is_reset() {
     let mut story = Story::begin(everything(), 80, 24);
     story.works = false;
     story.then("e").sees("rename the new file");
@@ -302,7 +302,7 @@ fn what_happens_to_existing_files_is_asked_anew() {
 }
 
 #[test]
-fn plans_are_written_before_the_program_ends() {
+fn pending_changes_are_written_before_quitting() {
     let work = tempfile::tempdir().unwrap();
     let file = work.path().join("a.nra");
     std::fs::write(&file, crate::sample::bytes(&[("a", b"a"), ("b", b"b")])).unwrap();
@@ -322,7 +322,7 @@ fn plans_are_written_before_the_program_ends() {
 }
 
 #[test]
-fn plans_that_can_not_be_written_keep_the_program() {
+fn unwritable_changes_keep_program_running() {
     let work = tempfile::tempdir().unwrap();
     let file = work.path().join("a.nra");
     std::fs::write(&file, crate::sample::bytes(&[("a", b"a"), ("b", b"b")])).unwrap();
@@ -335,7 +335,7 @@ fn plans_that_can_not_be_written_keep_the_program() {
 }
 
 #[test]
-fn plans_that_have_no_row_are_counted() {
+fn hidden_pending_rows_are_counted() {
     let names: Vec<String> = (0..100).map(|number| format!("{number:03}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let mut story = Story::begin(crate::sample::archive(&names), 80, 24);

@@ -33,7 +33,7 @@ fn newest(file: &std::path::Path) -> (Option<u64>, Vec<String>) {
 }
 
 #[test]
-fn the_last_commit_is_undone_and_that_too() {
+fn undo_of_commit_can_be_undone() {
     let work = tempfile::tempdir().unwrap();
     let file = work.path().join("a.nra");
     let mut story = Story::begin(everything(), 100, 24);
@@ -51,7 +51,7 @@ fn the_last_commit_is_undone_and_that_too() {
 }
 
 #[test]
-fn what_is_marked_in_an_earlier_commit_comes_back() {
+fn marked_entries_are_restored_from_earlier_commit() {
     let work = tempfile::tempdir().unwrap();
     let file = work.path().join("a.nra");
     let mut story = Story::begin(everything(), 100, 24);
@@ -75,7 +75,7 @@ fn what_is_marked_in_an_earlier_commit_comes_back() {
 }
 
 #[test]
-fn plans_come_first_and_no_other_commit_is_undone() {
+fn pending_changes_block_undo_of_commit() {
     let work = tempfile::tempdir().unwrap();
     let file = work.path().join("a.nra");
     let mut story = Story::begin(everything(), 100, 24);
@@ -97,7 +97,7 @@ fn plans_come_first_and_no_other_commit_is_undone() {
 }
 
 #[test]
-fn what_is_in_the_way_is_told_and_so_is_an_archive_that_was_compacted() {
+fn return_reports_conflicts_and_compacted_archive() {
     let work = tempfile::tempdir().unwrap();
     let file = work.path().join("a.nra");
     let mut story = Story::begin(everything(), 100, 24);
@@ -120,7 +120,7 @@ fn what_is_in_the_way_is_told_and_so_is_an_archive_that_was_compacted() {
 }
 
 #[test]
-fn attributes_of_the_archive_come_back() {
+fn archive_attributes_are_restored() {
     use nra_format::entry::{Attribute, Namespace};
     use nra_format::nra::writer::{Writer, WriterOptions};
     let work = tempfile::tempdir().unwrap();

@@ -72,12 +72,12 @@ fn marks() {
 }
 
 #[test]
-fn extraction_asks() {
+fn extraction_prompt() {
     snapshots("extract", "e");
 }
 
 #[test]
-fn another_archive_is_written() {
+fn convert_prompt() {
     snapshots("convert", "c");
 }
 
@@ -107,7 +107,7 @@ fn found_by_size_and_kind() {
 }
 
 #[test]
-fn nothing_but_ascii_is_drawn_where_there_is_nothing_else() {
+fn ascii_mode_draws_ascii_only() {
     for keys in ["j", "?", "b s s", "b b", "V J", "/ m d", "space e", "t j j j l", "j j j enter enter"] {
         let mut story = Story::begin(everything(), 100, 30);
         story.state.settings.ascii = true;
@@ -142,7 +142,7 @@ fn duplicates() {
 }
 
 #[test]
-fn a_damaged_archive_says_so() {
+fn damaged_archive_is_shown_as_damaged() {
     let mut story = Story::begin(everything(), 80, 24);
     let remark = "the root of the entry tree is damaged".to_owned();
     let facts = Facts { damaged: true, remarks: vec![remark], ..story.state.archive.clone() };
@@ -155,7 +155,7 @@ fn a_damaged_archive_says_so() {
 }
 
 #[test]
-fn the_cursor_of_the_terminal_follows_those_who_hear() {
+fn terminal_cursor_follows_focus_for_screen_readers() {
     let mut story = Story::begin(everything(), 80, 24);
     assert_eq!(story.cursor(), None);
     story.state.settings.linear = true;
@@ -195,7 +195,7 @@ fn commits() {
 }
 
 #[test]
-fn an_earlier_commit_says_so_all_the_time() {
+fn earlier_commit_is_always_indicated() {
     for (width, told) in [(120, "earlier commit 2 · 14 entries"), (60, "earlier commit 2"), (40, "commit 2"), (20, "@2")] {
         let mut story = Story::begin(everything(), width, 12);
         (story.state.archive.is_past, story.state.archive.info.commit) = (true, Some(2));
@@ -225,7 +225,7 @@ fn changeable(width: u16, height: u16) -> Story {
 }
 
 #[test]
-fn questions_and_lines_to_type() {
+fn menus_and_prompts() {
     let screens = [
         ("rename", "r"),
         ("rename-long", "j r"),
@@ -252,7 +252,7 @@ fn questions_and_lines_to_type() {
 }
 
 #[test]
-fn what_goes_for_good_and_what_comes_back_is_asked_about() {
+fn compact_and_return_ask_first() {
     for (width, height) in SIZES {
         let mut story = changeable(width, height);
         story.state.archive.info.commit = Some(12);
@@ -268,7 +268,7 @@ fn what_goes_for_good_and_what_comes_back_is_asked_about() {
 }
 
 #[test]
-fn what_does_not_fit_into_a_row_is_read_whole() {
+fn long_rows_are_wrapped_in_dialogs() {
     let words = |story: &Story| story.screen().replace('│', " ").split_whitespace().collect::<Vec<_>>().join(" ");
     let sees = |story: &Story, what: &str| assert!(words(story).contains(what), "{what:?}\n{}", story.screen());
     let mut story = changeable(40, 10);
@@ -296,7 +296,7 @@ fn what_does_not_fit_into_a_row_is_read_whole() {
 }
 
 #[test]
-fn an_archive_is_chosen() {
+fn archive_choice() {
     for (width, height) in SIZES {
         let mut story = Story::begin(everything(), width, height);
         story.state.opening.archives = vec!["a.nra".into(), "photos.nra".into(), "back up.zip".into()];
@@ -314,7 +314,7 @@ fn an_archive_is_chosen() {
 }
 
 #[test]
-fn sorting_asks() {
+fn sort_menu() {
     snapshots("sort", "s");
 }
 
@@ -367,13 +367,13 @@ fn help() {
 }
 
 #[test]
-fn an_empty_archive_says_so() {
+fn empty_archive() {
     let story = Story::begin(sample::archive(&[]), 80, 24);
     story.sees("the archive is empty").sees("0 entries");
 }
 
 #[test]
-fn a_tiny_screen_says_so() {
+fn tiny_screen() {
     let mut story = Story::begin(everything(), 80, 24);
     for (width, height) in [(19, 24), (80, 4), (1, 1), (0, 0)] {
         story.event(Event::Resize(width, height));

@@ -28,7 +28,7 @@ fn end(story: &mut Story) -> StoredPositions {
 }
 
 #[test]
-fn the_next_run_begins_where_the_last_one_ended() {
+fn position_is_restored_in_next_run() {
     let mut story = open(Some("/a.nra"), StoredPositions::default());
     story.then("G k enter j s s");
     let memory = end(&mut story);
@@ -45,7 +45,7 @@ fn the_next_run_begins_where_the_last_one_ended() {
 }
 
 #[test]
-fn nothing_is_kept_of_what_has_no_home() {
+fn archive_without_key_has_no_stored_position() {
     let mut story = open(None, StoredPositions::default());
     story.then("G k enter");
     assert_eq!(end(&mut story), StoredPositions::default());
@@ -53,7 +53,7 @@ fn nothing_is_kept_of_what_has_no_home() {
 }
 
 #[test]
-fn of_archives_within_archives_the_outermost_is_kept() {
+fn outermost_archive_has_stored_position() {
     let mut story = open(Some("/a.nra"), StoredPositions::default());
     story.then("G k enter j");
     let facts = Facts { name: "inner".to_owned(), depth: 1, home: None, ..story.state.archive.clone() };
@@ -72,7 +72,7 @@ fn of_archives_within_archives_the_outermost_is_kept() {
 }
 
 #[test]
-fn a_directory_that_is_gone_leads_to_what_is_above() {
+fn missing_directory_leads_to_parent() {
     let mut story = Story::begin(everything(), 100, 24);
     story.then("j j j enter j enter enter");
     assert_eq!(story.state.listing.scope.directory.as_ref().unwrap().to_string(), "docs/more/deep");

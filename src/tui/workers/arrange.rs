@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tree_is_sorted_in_each_directory() {
+    fn tree_is_sorted_per_directory() {
         let files: [(&str, &[u8]); 6] =
             [("a", b"1"), ("d/e/x", b"123"), ("d/e/y", b"1234"), ("d/z", b"12345678"), ("f/g", b""), ("h", &[0; 99])];
         let open = ["d", "d/e"];
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn an_order_that_nobody_waits_for_ends_at_the_next_row() {
+    fn cancelled_sort_stops_at_next_row() {
         let names: Vec<String> = (0..3_000).map(|number| format!("{number:04}")).collect();
         let archive = sample::archive(&names.iter().map(String::as_str).collect::<Vec<_>>());
         let arrangement = Arrangement { sort: Sort::Size, ..Arrangement::default() };

@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn what_gets_into_its_own_way_is_written_or_refused() {
+    fn conflicting_changes_are_written_or_rejected() {
         let work = tempfile::tempdir().unwrap();
         let file = work.path().join("a.nra");
         let files: [(&str, &[u8]); 4] = [("b", b"b"), ("c", b"c"), ("d/y", b"y"), ("e/z", b"z")];
@@ -442,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_stays_with_what_stays_in_it() {
+    fn directory_with_kept_entries_is_not_removed() {
         let archive = sample::archive(&["a", "d/e/1", "d/e/2", "d/f", "g"]);
         // a, d, d/e, d/e/1, d/e/2, d/f, g
         let kept = |ranges: [Range<u64>; 2]| removable(&*archive, &ranges).unwrap();
@@ -453,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn an_addition_meets_what_it_was_told_to_meet() {
+    fn addition_requires_confirmed_target() {
         let work = tempfile::tempdir().unwrap();
         std::fs::create_dir(work.path().join("b")).unwrap();
         std::fs::write(work.path().join("a"), "new").unwrap();
@@ -492,7 +492,7 @@ mod tests {
     }
 
     #[test]
-    fn what_needs_a_plan_is_taken_back_with_it() {
+    fn undo_removes_dependent_changes() {
         let archive = sample::archive(&["a", "b", "c"]);
         let rename = |from: &str, to: &str| PendingChange::Rename(path(from), path(to));
         let told = |pending: &PendingChanges| pending.list().iter().map(PendingChange::describe).collect::<Vec<_>>();
@@ -516,7 +516,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_read_is_no_reason_to_take_plans_back() {
+    fn read_errors_do_not_remove_changes() {
         let work = tempfile::tempdir().unwrap();
         let file = work.path().join("a.nra");
         // More names than what is read on opening.
@@ -536,7 +536,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(256))]
         #[test]
-        fn what_is_accepted_is_written_as_announced(
+        fn accepted_changes_are_written_as_shown(
             names in prop::collection::btree_set("[abc](/[abc]){0,2}", 1..8),
             steps in prop::collection::vec((0usize..12, any::<prop::sample::Index>(), "[abc](/[abc]){0,2}"), 1..12),
         ) {

@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn room_is_told_of_directories_to_be_made_too() {
+    fn free_space_is_known_for_new_directories() {
         let work = tempfile::tempdir().unwrap();
         let deep = work.path().join("not/there/yet");
         assert_eq!(room(&deep.display().to_string()).is_some(), room(&work.path().display().to_string()).is_some());
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_begin_like_what_was_typed() {
+    fn completions_start_with_typed_text() {
         let work = tempfile::tempdir().unwrap();
         for name in ["data", "docs/deep", ".hidden"] {
             std::fs::create_dir_all(work.path().join(name)).unwrap();

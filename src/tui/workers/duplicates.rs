@@ -200,7 +200,7 @@ mod tests {
     ];
 
     #[test]
-    fn files_of_one_content_stand_together() {
+    fn duplicates_are_grouped() {
         let archive = sample::with_contents(&FILES);
         let (names, told) = found(&*archive, 0..archive.entry_count());
         assert_eq!(names, ["b", "d/f", "a", "c", "d/e"]);
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn content_that_is_stored_again_is_known_by_what_it_is() {
+    fn duplicates_are_found_by_content() {
         let work = tempfile::tempdir().unwrap();
         let file = work.path().join("a.tar");
         let mut tar = Vec::new();

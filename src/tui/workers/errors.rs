@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_are_told_without_numbers() {
+    fn error_messages_have_no_system_numbers() {
         let error = Error::io("write", "out/a", std::io::Error::from_raw_os_error(28));
         assert_eq!(error_message(&error), "cannot write out/a: no space left on device");
     }

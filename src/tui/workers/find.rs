@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_kept_is_found_once_with_each_letter() {
+    fn paths_beyond_buffer_are_found_once() {
         let archive = sample::archive(&["a", "b-long-name", "c", "d-long-name", "e"]);
         for room in [0, 1, 3, 12, 13, 100] {
             let mut finder = Finder { room, ..Finder::default() };
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_without_a_look_would_not_match() {
+    fn skipped_paths_cannot_match() {
         let paths = ["a/readme.txt", "Grüße.md", "x y", "UPPER/Case", "no-letters-9", "été", "", "ﬁle", "0123456789"];
         let patterns =
             ["", "READ", "gruse", "grüße", "!read", "x\\ y", "^a .txt$", "'case", "Case", "ete", "file", "99", "a!b", "9 -", "ﬁ"];
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn a_search_that_nobody_waits_for_ends() {
+    fn cancelled_search_stops() {
         let names: Vec<String> = (0..20_000).map(|number| format!("{number:05}")).collect();
         let archive = sample::archive(&names.iter().map(String::as_str).collect::<Vec<_>>());
         let request = FindRequest { directory: None, pattern: "1".to_owned() };

@@ -584,7 +584,7 @@ mod tests {
     const LONG: Duration = Duration::from_secs(60);
 
     #[test]
-    fn what_stays_of_an_extraction_is_told() {
+    fn stopped_extraction_reports_extracted_entries() {
         let (sender, _events) = crossbeam_channel::unbounded();
         let teller = JobMonitor::new(1, JobControl::free(1), sender);
         let extract = Task::Extract { ranges: Vec::new(), target: "out".into(), strip: 0, overwrite: Overwrite::Rename };
@@ -596,7 +596,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_job_says_is_bounded_in_number_and_in_bytes() {
+    fn job_log_is_bounded() {
         for (sentence, most) in [("short", MAX_WARNINGS.0), (&"e\u{301}".repeat(1_000), 256)] {
             let (sender, events) = crossbeam_channel::unbounded();
             let teller = JobMonitor::new(1, JobControl::free(1), sender);
@@ -614,7 +614,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_is_paused_waits() {
+    fn paused_job_waits() {
         for stop in [false, true] {
             let queue = Arc::<Queue>::default();
             let rein = JobControl::new(1, false, &queue);
@@ -630,7 +630,7 @@ mod tests {
     }
 
     #[test]
-    fn few_jobs_are_at_work_at_once() {
+    fn few_jobs_run_at_once() {
         let queue = Arc::<Queue>::default();
         let begun = |receiver: &mpsc::Receiver<bool>| receiver.recv_timeout(LONG) == Ok(true);
         let waits = |receiver: &mpsc::Receiver<bool>| receiver.recv_timeout(SOON).is_err();

@@ -51,7 +51,7 @@ mod tests {
     use crate::sample;
 
     #[test]
-    fn the_largest_are_kept() {
+    fn map_keeps_largest_entries() {
         let names: Vec<String> = (0..300).map(|number| format!("{number:03}")).collect();
         let mut files: Vec<(&str, &[u8])> = names.iter().map(|name| (name.as_str(), &b"xy"[..])).collect();
         files.push(("d/large", &[0; 1000]));

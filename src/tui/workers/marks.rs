@@ -151,7 +151,7 @@ mod tests {
     use crate::state::marks::Change;
 
     #[test]
-    fn globs_mean_children_or_anything_below() {
+    fn globs_match_children_or_descendants() {
         let archive = sample::archive(&["a.txt", "b.md", "d/x.txt", "d/y.md", "e.txt"]);
         // a.txt, b.md, d, d/x.txt, d/y.md, e.txt
         let everywhere = || Among { directory: None, rows: None };

@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_is_an_answer_too() {
+    fn panics_become_responses() {
         let (events, told) = unbounded();
         let mut work = Workers::start(&(Arc::new(Faulty) as Arc<dyn Archive>), &events);
         let mut requests = Requests::default();

@@ -118,7 +118,7 @@ mod tests {
     use crate::sample;
 
     #[test]
-    fn content_is_told_with_its_blocks_and_partners() {
+    fn properties_list_blocks_and_shared_entries() {
         let archive = sample::with_contents(&[("a", b"same"), ("b", b"other"), ("d/c", b"same")]);
         let entry = archive.entry(0).unwrap();
         let sheet = more(&*archive, &entry, facts(&*archive, &entry, &|| true).unwrap(), &|| true).unwrap();

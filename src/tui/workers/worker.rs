@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn work_ends_with_whoever_asked() {
+    fn workers_stop_with_their_context() {
         let (context, told) = context();
         let requests = patient(&context, ServePolicy::Newest);
         let id = Requests::default().newest(RequestKind::Inspect);
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn work_ends_when_its_answer_is_not_awaited_any_more() {
+    fn workers_stop_on_cancelled_requests() {
         for answered in [ServePolicy::Newest, ServePolicy::All] {
             let (context, from) = context();
             let sender = patient(&context, answered);

@@ -461,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_text_is_scrolled_through_by_windows() {
+    fn long_text_scrolls_by_windows() {
         let content: Vec<u8> = (1..=60_000).flat_map(|number| format!("this is line {number}\n").into_bytes()).collect();
         let archive = sample::with_contents(&[("text", &content)]);
         let mut pane = Pane::default();
@@ -486,7 +486,7 @@ mod tests {
     }
 
     #[test]
-    fn the_place_stays_when_the_form_changes() {
+    fn position_stays_when_form_changes() {
         let content: Vec<u8> = (1..=60_000).flat_map(|number| format!("this is line {number}\n").into_bytes()).collect();
         let archive = sample::with_contents(&[("text", &content)]);
         let mut pane = Pane::default();

@@ -479,7 +479,7 @@ mod tests {
         }
         hidden.paste(&"long ".repeat(200));
         assert!(!format!("{hidden:?}").contains("long"));
-        let text = hidden.hidden.unwrap().take();
+        let text = hidden.hidden.unwrap().into_bytes();
         assert_eq!(String::from_utf8(text.to_vec()).unwrap(), format!("n{}ß", "long ".repeat(200)));
     }
 }

@@ -252,7 +252,7 @@ impl Jobs {
     pub fn note(&mut self, title: String, ending: Ending, text: String, now: Duration) {
         if !self.list.iter().any(|job| job.title == title && job.ending.as_ref().is_some_and(|(_, told)| *told == text)) {
             let id = self.add(title, now);
-            self.take(id, JobEvent::End(ending, text), now);
+            self.update(id, JobEvent::End(ending, text), now);
         }
     }
 

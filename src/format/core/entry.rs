@@ -1,4 +1,4 @@
-//! Values that describe an entry, the same for every container.
+//! Values that describe an entry, independent of the container.
 
 use std::any::Any;
 use std::fmt;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::path::EntryPath;
 
-/// What an entry is. The numbers are those of the spec (nra.md, section 8.2).
+/// Kind of an entry. The numbers are those of the spec (nra.md, section 8.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Kind {
@@ -57,23 +57,24 @@ pub struct Owner {
     pub group: Box<[u8]>,
 }
 
-/// Name of the attribute of an entry that says what the content is, as in `image/png`.
+/// Name of the attribute with the media type of the content, such as `image/png`.
 pub const MEDIA_TYPE: &[u8] = b"media-type";
 
-/// What names of attributes begin with that describe a space of vectors (of the archive) or are a vector in it (of an entry). Spec: nra.md, section 12.
+/// Prefix of the names of attributes for embeddings: of an archive they describe a vector space, of an entry they are a vector in it. Spec: nra.md,
+/// section 12.
 pub const EMBEDDING: &[u8] = b"embedding:";
 
-/// Where an attribute comes from. The numbers are those of the spec (nra.md, section 8.3).
+/// Origin of an attribute. The numbers are those of the spec (nra.md, section 8.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Namespace {
     /// Extended attribute of the file system.
     Xattr = 0,
-    /// Tag or property given by the user.
+    /// Tag or property set by the user.
     User = 1,
     /// Defined by the format.
     Nra = 2,
-    /// Kept from another container.
+    /// Copied from another container.
     Foreign = 3,
 }
 
@@ -99,47 +100,47 @@ pub struct Attribute {
 }
 
 impl Attribute {
-    /// Says whether it is one of the archive that only describes the directory that was packed.
+    /// Returns whether it is an attribute of an archive that describes its top directory.
     pub fn describes_top_directory(&self) -> bool {
         self.namespace == Namespace::Nra && self.name.starts_with(b"root-")
     }
 
-    /// Says whether it is an extended attribute that only root can set, and that depends on the machine.
+    /// Returns whether it is an extended attribute that only root can set and that depends on the machine.
     pub fn is_system_xattr(&self) -> bool {
         self.namespace == Namespace::Xattr && (self.name.starts_with(b"trusted.") || self.name.starts_with(b"security."))
     }
 
-    /// Says whether it is one that users give: a tag, a property or a media type.
+    /// Returns whether users set it: a tag, a property or a media type.
     pub fn is_user_defined(&self) -> bool {
         self.namespace == Namespace::User || self.namespace == Namespace::Nra && &*self.name == MEDIA_TYPE
     }
 
-    /// Says whether both have one name, so that the one takes the place of the other.
+    /// Returns whether both have the same namespace and name, so that one replaces the other.
     pub fn has_same_name(&self, other: &Self) -> bool {
         (self.namespace, &self.name) == (other.namespace, &other.name)
     }
 
-    /// Puts it among sorted attributes, in the place of its namesake if there is one.
+    /// Inserts it into sorted attributes, replacing the one of the same name.
     pub fn insert_into(self, attributes: &mut Vec<Self>) {
         attributes.retain(|other| !other.has_same_name(&self));
-        let place = attributes.partition_point(|other| *other < self);
-        attributes.insert(place, self);
+        let index = attributes.partition_point(|other| *other < self);
+        attributes.insert(index, self);
     }
 
-    /// Says whether it describes a space of vectors, or is a vector.
+    /// Returns whether it describes a vector space or is a vector.
     pub fn is_embedding(&self) -> bool {
         self.namespace == Namespace::Nra && self.name.starts_with(EMBEDDING)
     }
 }
 
-/// What many entries have in common; shared between them.
+/// Metadata, shared between entries.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Metadata {
     /// Permission, set-id and sticky bits: 0 to 0o7777.
     pub mode: u16,
     /// Owner, if known.
     pub owner: Option<Owner>,
-    /// Attributes, sorted by namespace and name, no two equal; shared, since many entries with different owners may have the same large ones.
+    /// Attributes, sorted by namespace and name, no two equal; shared, since entries of different owners may have the same large attributes.
     pub attributes: Arc<[Attribute]>,
 }
 
@@ -152,22 +153,22 @@ pub struct Device {
     pub minor: u32,
 }
 
-/// Where an engine keeps the content of an entry, in a form that only the engine understands.
+/// Where an engine stores the content of an entry, in a form that only the engine understands.
 pub trait EngineLocation: Any + fmt::Debug + Send + Sync {
-    /// Reports whether there is no content.
+    /// Returns whether the entry has no content.
     fn is_none(&self) -> bool;
 
-    /// Returns the position for reading in the order of storage: see [`Entry::position`].
+    /// Returns the storage position: see [`Entry::position`].
     fn position(&self) -> (u64, u64);
 
-    /// Reports whether `other` is the same location.
+    /// Returns whether `other` is the same location.
     fn is_same(&self, other: &dyn EngineLocation) -> bool;
 
     /// Returns the memory that the location occupies, bytes.
     fn heap_bytes(&self) -> usize;
 
-    /// Feeds the location to `state`; equal locations feed the same.
-    fn feed(&self, state: &mut dyn Hasher);
+    /// Hashes the location. Equal locations have equal hashes.
+    fn hash_into(&self, state: &mut dyn Hasher);
 }
 
 /// Where the content of an entry is stored. Opaque to everybody but the engine that made it.
@@ -176,12 +177,12 @@ pub struct Location(Inner);
 
 #[derive(Debug, Clone, Default)]
 enum Inner {
-    /// There is no content.
+    /// No content.
     #[default]
     None,
-    /// An entry that its engine knows by number (see [`crate::table`]).
-    Numbered { number: u64, place: (u64, u64) },
-    /// Known to the engine alone.
+    /// The engine identifies the content by number (see [`crate::table`]).
+    Numbered { number: u64, position: (u64, u64) },
+    /// The engine has a form of its own.
     Engine(Arc<dyn EngineLocation>),
 }
 
@@ -189,25 +190,25 @@ impl Location {
     /// The location of an entry without content.
     pub const NONE: Self = Self(Inner::None);
 
-    /// Returns the location of an entry that its engine knows by `number`. `place` is what [`Entry::position`] returns.
-    pub fn numbered(number: u64, place: (u64, u64)) -> Self {
-        Self(Inner::Numbered { number, place })
+    /// Returns the location of content that its engine identifies by `number`. `position` is the result of [`Entry::position`].
+    pub fn numbered(number: u64, position: (u64, u64)) -> Self {
+        Self(Inner::Numbered { number, position })
     }
 
-    /// Returns the location that `location` describes.
+    /// Returns a location in a form of the engine.
     pub fn engine(location: impl EngineLocation) -> Self {
         Self(Inner::Engine(Arc::new(location)))
     }
 
-    /// Returns number and place of an entry that its engine knows by number.
+    /// Returns number and position of content that is identified by number.
     pub fn number(&self) -> Option<(u64, (u64, u64))> {
         match self.0 {
-            Inner::Numbered { number, place } => Some((number, place)),
+            Inner::Numbered { number, position } => Some((number, position)),
             Inner::None | Inner::Engine(_) => None,
         }
     }
 
-    /// Returns what the engine stored, if it is a `T`.
+    /// Returns the engine's form if it is a `T`.
     pub fn downcast<T: EngineLocation>(&self) -> Option<&T> {
         match &self.0 {
             Inner::Engine(location) => (&**location as &dyn Any).downcast_ref(),
@@ -215,18 +216,18 @@ impl Location {
         }
     }
 
-    /// Returns what the engine stored to change it. Anything but a `T` is replaced by `T::default()` first.
+    /// Returns the engine's form to change it. Anything but a `T` is replaced by `T::default()` first.
     pub fn downcast_mut<T: EngineLocation + Clone + Default>(&mut self) -> &mut T {
         let is_own = match &mut self.0 {
             Inner::Engine(location) => Arc::get_mut(location).is_some_and(|location| (location as &dyn Any).is::<T>()),
             Inner::None | Inner::Numbered { .. } => false,
         };
-        // A location that other entries hold too is copied, so that only this one changes.
+        // Other entries may share the location: copy it, so that only this entry changes.
         if !is_own {
             self.0 = Inner::Engine(Arc::new(self.downcast::<T>().cloned().unwrap_or_default()));
         }
         let Inner::Engine(location) = &mut self.0 else { unreachable!("it was stored above") };
-        let location = Arc::get_mut(location).expect("nobody else holds it");
+        let location = Arc::get_mut(location).expect("it is not shared");
         (location as &mut dyn Any).downcast_mut().expect("its type was checked above")
     }
 
@@ -238,16 +239,14 @@ impl Location {
         }
     }
 
-    /// Returns the position for reading in the order of storage.
     fn position(&self) -> (u64, u64) {
         match &self.0 {
             Inner::None => (0, 0),
-            Inner::Numbered { place, .. } => *place,
+            Inner::Numbered { position, .. } => *position,
             Inner::Engine(location) => location.position(),
         }
     }
 
-    /// Reports whether there is no content.
     fn is_none(&self) -> bool {
         match &self.0 {
             Inner::None => true,
@@ -260,12 +259,9 @@ impl Location {
 impl PartialEq for Location {
     fn eq(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {
-            _ if self.is_none() || other.is_none() => self.is_none() == other.is_none(),
-            (Inner::Numbered { number, place }, Inner::Numbered { number: other, place: there }) => {
-                (number, place) == (other, there)
-            }
-            (Inner::Engine(one), Inner::Engine(other)) => one.is_same(&**other),
-            _ => false,
+            (Inner::Numbered { number: a, position: at }, Inner::Numbered { number: b, position: bt }) => (a, at) == (b, bt),
+            (Inner::Engine(a), Inner::Engine(b)) => a.is_same(&**b),
+            _ => self.is_none() && other.is_none(),
         }
     }
 }
@@ -275,10 +271,9 @@ impl Eq for Location {}
 impl Hash for Location {
     fn hash<H: Hasher>(&self, state: &mut H) {
         match &self.0 {
-            _ if self.is_none() => state.write_u8(0),
-            Inner::None => unreachable!("it has no content"),
-            Inner::Numbered { number, place } => (number, place).hash(state),
-            Inner::Engine(location) => location.feed(state),
+            Inner::Numbered { number, position } => (number, position).hash(state),
+            Inner::Engine(location) if !location.is_none() => location.hash_into(state),
+            Inner::None | Inner::Engine(_) => state.write_u8(0),
         }
     }
 }
@@ -288,7 +283,7 @@ impl Hash for Location {
 pub struct Entry {
     /// Path within the archive.
     pub path: EntryPath,
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
     /// Mode, owner, attributes.
     pub metadata: Arc<Metadata>,
@@ -302,14 +297,14 @@ pub struct Entry {
     pub target: Box<[u8]>,
     /// Numbers of a device, `None` for other kinds.
     pub device: Option<Device>,
-    /// The directory was added by nra because something lies below it; nothing is known of it.
+    /// The container has no entry for this directory; nra added it because other entries lie below it.
     pub implied: bool,
     /// Where the content is stored.
     pub location: Location,
 }
 
 impl Entry {
-    /// Returns an entry of `kind` without content, with mode 0644 (directories 0755) and nothing else known.
+    /// Returns an entry of `kind` without content and with mode 0644 (directories: 0755).
     pub fn new(path: EntryPath, kind: Kind) -> Self {
         let mode = if kind == Kind::Directory { 0o755 } else { 0o644 };
         Self {
@@ -326,20 +321,125 @@ impl Entry {
         }
     }
 
-    /// Says whether both have their content from the same place of the same archive, so that it is stored once.
+    /// Returns whether both entries of an archive share their content, which is stored once.
     pub fn shares_content(&self, other: &Self) -> bool {
         self.location == other.location && !self.location.is_none()
     }
 
-    /// Returns 64 bits that stand for where the content lies: equal for entries that share it.
+    /// Returns a hash of the location of the content: equal for entries that share it.
     pub fn content_fingerprint(&self, keys: &impl BuildHasher) -> u64 {
         keys.hash_one(&self.location)
     }
 
-    /// Returns where the content begins in the container: entries sorted by this are read in the order of storage.
+    /// Returns the storage position of the content. Entries sorted by position are read in the order of storage.
     ///
-    /// The first number tells the block or stream that is decoded as a whole, the second the place within it.
+    /// The first number identifies the unit that is decoded as a whole, the second is the offset within the unit.
     pub fn position(&self) -> (u64, u64) {
         self.location.position()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::hash::RandomState;
+
+    use super::*;
+
+    /// A location that is an offset; 0 means no content.
+    #[derive(Debug, Clone, Default, PartialEq)]
+    struct Offset(u64);
+
+    impl EngineLocation for Offset {
+        fn is_none(&self) -> bool {
+            self.0 == 0
+        }
+        fn position(&self) -> (u64, u64) {
+            (self.0, 0)
+        }
+        fn is_same(&self, other: &dyn EngineLocation) -> bool {
+            (other as &dyn Any).downcast_ref() == Some(self)
+        }
+        fn heap_bytes(&self) -> usize {
+            size_of::<Self>()
+        }
+        fn hash_into(&self, state: &mut dyn Hasher) {
+            state.write_u64(self.0);
+        }
+    }
+
+    #[test]
+    fn equal_locations_have_equal_hashes() {
+        let locations = [
+            Location::NONE,
+            Location::engine(Offset(0)),
+            Location::engine(Offset(7)),
+            Location::engine(Offset(7)),
+            Location::engine(Offset(8)),
+            Location::numbered(7, (7, 0)),
+            Location::numbered(7, (7, 0)),
+            Location::numbered(7, (7, 1)),
+            Location::numbered(8, (7, 0)),
+        ];
+        let group = [0, 0, 1, 1, 2, 3, 3, 4, 5];
+        let keys = RandomState::new();
+        for (a, one) in locations.iter().enumerate() {
+            for (b, other) in locations.iter().enumerate() {
+                assert_eq!(one == other, group[a] == group[b], "{one:?} {other:?}");
+                assert!(one != other || keys.hash_one(one) == keys.hash_one(other), "{one:?} {other:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn entries_without_content_do_not_share_it() {
+        let entry = |location| Entry { location, ..Entry::new(EntryPath::try_from("a").unwrap(), Kind::File) };
+        for none in [Location::NONE, Location::engine(Offset(0))] {
+            assert!(!entry(none.clone()).shares_content(&entry(none)));
+        }
+        let numbered = entry(Location::numbered(0, (0, 0)));
+        assert!(numbered.shares_content(&numbered));
+        let keys = RandomState::new();
+        assert_eq!(numbered.content_fingerprint(&keys), numbered.clone().content_fingerprint(&keys));
+    }
+
+    #[test]
+    fn location_returns_what_its_engine_stored() {
+        let engine = Location::engine(Offset(7));
+        assert_eq!((engine.downcast(), engine.number()), (Some(&Offset(7)), None));
+        assert_eq!((engine.position(), engine.heap_bytes()), ((7, 0), size_of::<Offset>()));
+        let numbered = Location::numbered(3, (5, 6));
+        assert_eq!((numbered.downcast::<Offset>(), numbered.number()), (None, Some((3, (5, 6)))));
+        assert_eq!((numbered.position(), numbered.heap_bytes()), ((5, 6), 0));
+        assert_eq!((Location::NONE.position(), Location::NONE.number()), ((0, 0), None));
+    }
+
+    #[test]
+    fn changing_a_shared_location_changes_one_entry() {
+        let mut first = Location::engine(Offset(7));
+        let second = first.clone();
+        first.downcast_mut::<Offset>().0 = 8;
+        assert_eq!((first.downcast(), second.downcast()), (Some(&Offset(8)), Some(&Offset(7))));
+        first.downcast_mut::<Offset>().0 += 1;
+        assert_eq!(first.downcast(), Some(&Offset(9)));
+        let mut numbered = Location::numbered(1, (1, 1));
+        assert_eq!(numbered.downcast_mut::<Offset>(), &Offset(0));
+        assert_eq!(numbered, Location::NONE);
+    }
+
+    #[test]
+    fn inserted_attribute_replaces_the_one_of_its_name() {
+        let attribute = |namespace, name: &str, value: &str| Attribute {
+            namespace,
+            name: name.as_bytes().into(),
+            value: value.as_bytes().into(),
+        };
+        let mut attributes = Vec::new();
+        for (name, value) in [("b", "1"), ("a", "2"), ("b", "0"), ("c", "3")] {
+            attribute(Namespace::User, name, value).insert_into(&mut attributes);
+        }
+        attribute(Namespace::Xattr, "b", "x").insert_into(&mut attributes);
+        let user = |name, value| attribute(Namespace::User, name, value);
+        let expected = [attribute(Namespace::Xattr, "b", "x"), user("a", "2"), user("b", "0"), user("c", "3")];
+        assert_eq!(attributes, expected);
     }
 }

@@ -3,6 +3,7 @@
 //! This crate knows no container. An engine implements [`archive::Archive`] with what is here and knows no other engine.
 
 pub mod archive;
+pub mod cache;
 pub mod checksum;
 pub mod chunker;
 pub mod codec;

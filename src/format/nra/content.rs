@@ -124,7 +124,7 @@ impl EngineLocation for Content {
         size_of::<Self>() + Self::heap_bytes(self)
     }
 
-    fn feed(&self, mut state: &mut dyn Hasher) {
+    fn hash_into(&self, mut state: &mut dyn Hasher) {
         self.hash(&mut state);
     }
 }

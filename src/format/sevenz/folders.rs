@@ -11,9 +11,9 @@ use crossbeam_channel::{Receiver, bounded};
 
 use super::decode::{Decoding, decode};
 use super::streams::Streams;
+use nra_core::cache::DecodedCache;
 use nra_core::error::{Corruption, Error, Result};
 use nra_core::source::ReadAt;
-use nra_core::table::Decoded;
 
 /// Length of a decoded block, bytes.
 pub(super) const BLOCK: u64 = 1 << 20;
@@ -30,7 +30,7 @@ pub(super) struct Folders {
     source: Arc<dyn ReadAt>,
     base: u64,
     decoding: Decoding,
-    whole: Decoded,
+    whole: DecodedCache<usize, Arc<Vec<u8>>>,
     /// Folders up to this length are decoded whole and kept, bytes.
     whole_len: u64,
     shelf: Mutex<Shelf>,
@@ -83,7 +83,7 @@ impl Folders {
             source,
             base,
             decoding,
-            whole: Decoded::new(half),
+            whole: DecodedCache::new(half, 1 << 20),
             whole_len: WHOLE.min(half / 2),
             shelf: Mutex::new(shelf),
             moved: Condvar::new(),
@@ -104,15 +104,15 @@ impl Folders {
                 // It has one member.
                 return self.decode(folder, sink);
             }
-            let content = self.whole.get(folder as u64, || {
+            let content = self.whole.get_or_decode(&folder, || {
                 let mut content = Vec::new();
                 let result = self.decode(folder, &mut |bytes| {
                     content.extend_from_slice(bytes);
                     Ok(())
                 });
-                // What came before the damage is served.
+                // Content before the damage is still served.
                 match self.noted(folder, content.len() as u64, result) {
-                    Ok(()) | Err(Error::Corrupt { .. }) => Ok(content),
+                    Ok(()) | Err(Error::Corrupt { .. }) => Ok(Arc::new(content)),
                     Err(error) => Err(error),
                 }
             })?;
@@ -258,7 +258,7 @@ impl Folders {
                 Ok(()) if block.is_empty() => Ok(()),
                 Ok(()) => sender.send(Ok(block)),
                 Err(error) => {
-                    // What came before the damage is served.
+                    // Content before the damage is still served.
                     if !block.is_empty() {
                         let _ = sender.send(Ok(block));
                     }

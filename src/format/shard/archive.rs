@@ -10,6 +10,7 @@ use crate::description::{self, description};
 use crate::names::{Names, path_of};
 use crate::{Header, IndexEntry, MAX_PAYLOAD, Profile, Record, Shard};
 use nra_core::archive::{Access, Damage, Depth, Info, OpenOptions, Part};
+use nra_core::cache::DecodedCache;
 use nra_core::container::Container;
 use nra_core::description::Description;
 use nra_core::entry::{Entry, Kind, Location, Metadata};
@@ -18,10 +19,13 @@ use nra_core::limits::MAX_MESSAGE;
 use nra_core::path::EntryPath;
 use nra_core::progress::Monitor;
 use nra_core::source::ReadAt;
-use nra_core::table::{ContentRef, Decoded, Duplicates, Table, TableArchive, TableBackend, TableBuilder, TableEntry};
+use nra_core::table::{ContentRef, Duplicates, Table, TableArchive, TableBackend, TableBuilder, TableEntry};
 
 /// Raw content is handed out in runs of this length, bytes.
 const STEP: u64 = 256 << 10;
+
+/// Usual length of a decoded entry, bytes.
+const TYPICAL: u64 = 64 << 10;
 
 /// Length of metadata that are kept as attributes, bytes.
 const MAX_KEPT: u64 = 12 << 20;
@@ -33,7 +37,7 @@ pub type ShardArchive = TableArchive<ShardMembers>;
 pub struct ShardMembers {
     shard: Shard,
     source: Arc<dyn ReadAt>,
-    decoded: Decoded,
+    decoded: DecodedCache<u64, Arc<Vec<u8>>>,
     profile: OnceLock<Profile>,
     names: Names,
 }
@@ -57,7 +61,7 @@ impl ShardMembers {
         let names = Names::of(&shard)?;
         let mut info = describe(&shard)?;
         info.remarks.extend_from_slice(&names.remarks);
-        let decoded = Decoded::new(options.cache_bytes);
+        let decoded = DecodedCache::new(options.cache_bytes, TYPICAL);
         let members = Self { shard, source: Arc::clone(source), decoded, profile: OnceLock::new(), names };
         Ok(Some(if members.names.table_bytes <= options.index_bytes {
             let table = |members: &Self| members.table(u64::MAX).expect("its size was checked when the file was opened");
@@ -115,7 +119,7 @@ impl TableBackend for ShardMembers {
     ) -> Result<()> {
         let number = within(member.number);
         let Some(stored) = self.shard.plain_range(number)? else {
-            let content = self.decoded.get(member.number, || self.shard.read(number, MAX_PAYLOAD))?;
+            let content = self.decoded.get_or_decode(&member.number, || Ok(Arc::new(self.shard.read(number, MAX_PAYLOAD)?)))?;
             return sink(Part::Data(content.get(within(range.start)..within(range.end)).unwrap_or_default()));
         };
         let mut buffer = vec![0; within(STEP.min(range.end - range.start))];

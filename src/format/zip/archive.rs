@@ -10,6 +10,7 @@ use crate::names::name;
 use crate::record::{AES, CENTRAL_LEN, LOCAL_LEN, Record, record_len};
 use crate::scan::{self, Rebuilt};
 use nra_core::archive::{Access, Damage, Depth, Info, OpenOptions, Part};
+use nra_core::cache::DecodedCache;
 use nra_core::container::Container;
 use nra_core::crypt::Secret;
 use nra_core::entry::{Device, Kind, Metadata};
@@ -19,8 +20,10 @@ use nra_core::names::NameEncoding;
 use nra_core::path::{EntryPath, Quoted};
 use nra_core::progress::Monitor;
 use nra_core::source::{ReadAt, is_zero_from};
-use nra_core::table::{ContentRef, Decoded, Duplicates, TableArchive, TableBackend, TableBuilder, TableEntry, clean};
+use nra_core::table::{ContentRef, Duplicates, TableArchive, TableBackend, TableBuilder, TableEntry, clean};
 
+/// Usual length of a decoded member, bytes.
+const TYPICAL: u64 = 64 << 10;
 /// Members up to this length are decoded whole, so that their checksum is known before a byte goes out.
 const WHOLE: u64 = 8 << 20;
 /// Bytes of the directory read at once.
@@ -75,7 +78,7 @@ pub type ZipArchive = TableArchive<ZipMembers>;
 pub struct ZipMembers {
     source: Arc<dyn ReadAt>,
     directory: Directory,
-    decoded: Decoded,
+    decoded: DecodedCache<u64, Arc<Vec<u8>>>,
     /// Password of encrypted members.
     key: Option<Secret>,
     /// Encoding of names that is not told.
@@ -141,7 +144,7 @@ impl ZipMembers {
             directory,
             damage: Vec::new(),
             omitted: 0,
-            decoded: Decoded::new(options.cache_bytes),
+            decoded: DecodedCache::new(options.cache_bytes, TYPICAL),
             key: options.key.clone(),
             names: options.names,
             overlapping: HashSet::new(),
@@ -412,8 +415,11 @@ impl TableBackend for ZipMembers {
         let located = &self.located(member.number)?;
         if located.size <= WHOLE {
             let is_all = range == (0..member.size) && access == Access::Sequential;
-            let content =
-                if is_all { Arc::new(self.whole(located)?) } else { self.decoded.get(member.number, || self.whole(located))? };
+            let content = if is_all {
+                Arc::new(self.whole(located)?)
+            } else {
+                self.decoded.get_or_decode(&member.number, || Ok(Arc::new(self.whole(located)?)))?
+            };
             return sink(Part::Data(content.get(within(range.start)..within(range.end)).unwrap_or_default()));
         }
         if located.is_plain() && range != (0..member.size) {

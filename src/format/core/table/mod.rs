@@ -50,7 +50,6 @@
 
 mod archive;
 mod build;
-mod decoded;
 mod names;
 mod rows;
 mod verify;
@@ -60,6 +59,5 @@ mod tests;
 
 pub use archive::{ContentRef, TableArchive, TableBackend};
 pub use build::{Duplicates, TableBuilder, TableEntry};
-pub use decoded::Decoded;
 pub use names::{Cleaned, clean};
 pub use rows::Table;

@@ -5,7 +5,7 @@ use std::sync::{Arc, Once};
 use nra::format::archive::{Access, Archive, Depth, OpenOptions, Part, Verdict, open as open_source};
 use nra::format::entry::Entry;
 use nra::format::error::Result;
-use nra::format::inside::MAX_ROWS;
+use nra::format::describe::MAX_ROWS;
 use nra::format::path::is_unsafe_to_show;
 use nra::format::progress::Recorder;
 use nra::format::source::MemorySource;

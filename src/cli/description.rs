@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use nra_format::inside::Description;
+use nra_format::describe::Description;
 
 /// Rows printed as text. JSON contains all rows.
 const SHOWN: usize = 20;

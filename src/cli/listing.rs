@@ -10,10 +10,10 @@ use crate::description::DescriptionRecord;
 use crate::open_archive::Opened;
 use crate::report::{CommandResult, Failure};
 use crate::ui::Ui;
+use nra_format::describe;
 use nra_format::digest::Digest;
 use nra_format::entry::{Entry, Kind};
 use nra_format::error::Error;
-use nra_format::inside;
 use nra_format::progress::Warning;
 use nra_text::{self, PathField};
 
@@ -36,7 +36,7 @@ pub struct Facts {
     /// Stored size of the content, bytes.
     pub stored_bytes: Option<u64>,
     /// Description of the content, from its header.
-    pub inside: Option<inside::Description>,
+    pub inside: Option<describe::Description>,
 }
 
 /// An entry as JSON.

@@ -3,7 +3,7 @@
 //! Nothing here prints, knows a terminal or a command line.
 
 pub mod archive;
-pub mod inside;
+pub mod describe;
 mod registry;
 
 #[cfg(any(test, feature = "testing"))]

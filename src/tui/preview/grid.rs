@@ -10,9 +10,9 @@ use crate::preview::window::{Window, line_feeds};
 use crate::preview::{Request, Scroll, Scrolled};
 use crate::theme::Theme;
 use nra_format::archive::Archive;
+use nra_format::describe::Description;
 use nra_format::entry::Entry;
 use nra_format::error::Result;
-use nra_format::inside::Description;
 
 /// Columns of separated values that are shown.
 const MAX_COLUMNS: usize = 100;

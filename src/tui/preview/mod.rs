@@ -27,9 +27,9 @@ use crate::limits::Limits;
 use crate::preview::encoding::Encoding;
 use crate::theme::Theme;
 use nra_format::archive::Archive;
+use nra_format::describe::describe;
 use nra_format::entry::{Entry, Kind};
 use nra_format::error::{Error, Result};
-use nra_format::inside;
 use nra_format::source::ReadAt;
 
 /// Bytes that tell what kind of content it is.
@@ -321,7 +321,7 @@ fn table(
         return Ok(Some(table.into()));
     }
     let source: Arc<dyn ReadAt> = Arc::new(source::EntrySource::new(archive, entry));
-    if let Some(table) = inside::look(&source)? {
+    if let Some(table) = describe(&source)? {
         return Ok(Some(table.into()));
     }
     let separator = match extension(entry).as_slice() {

@@ -64,7 +64,7 @@ fn files() -> Arc<dyn Archive> {
         ("a.npy", &npy),
         ("b.safetensors", &safetensors(40)),
         ("c.csv", csv.as_bytes()),
-        ("d.parquet", include_bytes!("../../format/inside/small.parquet")),
+        ("d.parquet", include_bytes!("../../format/describe/small.parquet")),
         ("f.json", json.as_bytes()),
         ("g.png", &png()),
         ("h.png", b"\x89PNG\r\n\x1a\nnot quite"),
@@ -339,7 +339,7 @@ fn source_text_is_coloured() {
 fn archives_and_videos_show_their_contents() {
     let inner = sample::bytes(&[("deep/evil\x1b[31m", b"hello"), ("top", b"x")]);
     let film = b"\0\0\0\x0cftypqt  \0\0\0\x08free";
-    let arrays = include_bytes!("../../format/inside/new.h5");
+    let arrays = include_bytes!("../../format/describe/new.h5");
     let archive =
         sample::with_contents(&[("a.nra", &inner), ("b.mov", film), ("c.h5", arrays), ("d.zip", b"PK\x03\x04 not quite")]);
     let mut story = Story::begin(archive, 120, 40);

@@ -6,7 +6,7 @@ use std::fmt;
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 
-use crate::inside::{Description, MAX_ROWS, bytes, known, product, shape};
+use crate::describe::{Description, MAX_ROWS, bytes, known, product, shape};
 use nra_core::error::{Error, Result};
 use nra_core::source::ReadAt;
 
@@ -72,7 +72,7 @@ impl<'de> Visitor<'de> for Gather {
 }
 
 /// Reads a safetensors file.
-pub fn look(source: &dyn ReadAt) -> Result<Description> {
+pub fn describe(source: &dyn ReadAt) -> Result<Description> {
     let len = bytes::little(&bytes::exactly(source, HEADER, 0, 8, 8)?);
     let header = bytes::exactly(source, HEADER, 8, len, MAX_HEADER)?;
     let gathered: Gathered = serde_json::from_slice(&header)
@@ -95,7 +95,7 @@ mod tests {
     fn read(json: &str) -> Result<Description> {
         let mut bytes = u64::try_from(json.len()).unwrap().to_le_bytes().to_vec();
         bytes.extend(json.as_bytes());
-        look(&MemorySource::new(bytes))
+        describe(&MemorySource::new(bytes))
     }
 
     #[test]
@@ -115,7 +115,7 @@ mod tests {
             assert!(matches!(read(json), Err(Error::Corrupt { .. })), "{json}");
         }
         let long = [u64::MAX.to_le_bytes().as_slice(), b"{}"].concat();
-        assert!(matches!(look(&MemorySource::new(long)), Err(Error::Limit { .. })));
+        assert!(matches!(describe(&MemorySource::new(long)), Err(Error::Limit { .. })));
     }
 
     #[test]

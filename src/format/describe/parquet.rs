@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use crate::inside::thrift::{Kind, Reader};
-use crate::inside::{Description, MAX_ROWS, bytes};
+use crate::describe::thrift::{Kind, Reader};
+use crate::describe::{Description, MAX_ROWS, bytes};
 use nra_core::error::{Error, Result};
 use nra_core::source::ReadAt;
 
@@ -66,7 +66,7 @@ fn word(words: &[&'static str], number: Option<i64>) -> &'static str {
 }
 
 /// Reads a Parquet file.
-pub fn look(source: &dyn ReadAt) -> Result<Description> {
+pub fn describe(source: &dyn ReadAt) -> Result<Description> {
     let tail_at = source.len().checked_sub(8).filter(|at| *at >= 4);
     let tail_at = tail_at.ok_or_else(|| Error::corrupt(FOOTER, 0, "the file is too short"))?;
     let tail = bytes::some(source, tail_at, 8)?;
@@ -118,7 +118,7 @@ fn read(footer: &[u8]) -> Result<Description> {
     })?;
     table.fact("rows", rows.map_or_else(|| "?".to_owned(), |rows| rows.to_string()));
     table.fact("row groups", groups.to_string());
-    describe(&nodes, &columns, &mut table);
+    add_rows(&nodes, &columns, &mut table);
     if node_count > nodes.len() as u64 {
         table.fact("but", format!("{} parts of the schema are not shown", node_count - nodes.len() as u64));
     }
@@ -210,7 +210,7 @@ fn chunk(reader: &mut Reader<'_>) -> Result<(String, Stored)> {
 }
 
 /// Turns the schema, a tree written parents first, into rows: leaves by their whole path.
-fn describe(nodes: &[Node], columns: &HashMap<String, Stored>, table: &mut Description) {
+fn add_rows(nodes: &[Node], columns: &HashMap<String, Stored>, table: &mut Description) {
     // Length of the path of each open group, and how many of its children are still to come.
     let mut open: Vec<(usize, i64)> = Vec::new();
     let mut path = String::new();
@@ -251,7 +251,7 @@ mod tests {
 
     #[test]
     fn columns_of_a_real_file() {
-        let table = look(&MemorySource::new(SMALL.to_vec())).unwrap();
+        let table = describe(&MemorySource::new(SMALL.to_vec())).unwrap();
         let columns: Vec<[&str; 4]> =
             table.rows.iter().map(|row| [row[0].as_str(), row[1].as_str(), row[2].as_str(), row[3].as_str()]).collect();
         assert_eq!(
@@ -272,11 +272,11 @@ mod tests {
             for flip in [0xff, 0x80, 0x01] {
                 let mut bytes = SMALL.to_vec();
                 bytes[at] ^= flip;
-                if let Ok(table) = look(&MemorySource::new(bytes)) {
+                if let Ok(table) = describe(&MemorySource::new(bytes)) {
                     assert!(table.rows.len() <= 20);
                 }
             }
         }
-        assert!(look(&MemorySource::new(SMALL[..SMALL.len() - 1].to_vec())).is_err());
+        assert!(describe(&MemorySource::new(SMALL[..SMALL.len() - 1].to_vec())).is_err());
     }
 }

@@ -1,7 +1,7 @@
 //! GGUF: keys with values, then the tensors with their places.
 
-use crate::inside::bytes::Cursor;
-use crate::inside::{Description, MAX_ROWS, product, shape};
+use crate::describe::bytes::Cursor;
+use crate::describe::{Description, MAX_ROWS, product, shape};
 use nra_core::error::Result;
 use nra_core::source::ReadAt;
 
@@ -86,7 +86,7 @@ fn list(cursor: &mut Cursor<'_>) -> Result<String> {
 }
 
 /// Reads a GGUF file.
-pub fn look(source: &dyn ReadAt) -> Result<Description> {
+pub fn describe(source: &dyn ReadAt) -> Result<Description> {
     let mut cursor = Cursor::new(source, "GGUF header", 4, MAX_HEADER);
     let version = cursor.u32()?;
     if !(2..=3).contains(&version) {
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn keys_and_tensors() {
-        let table = look(&MemorySource::new(file())).unwrap();
+        let table = describe(&MemorySource::new(file())).unwrap();
         assert_eq!(table.rows, [["blk.0.weight", "Q4_K", "4096 × 32", "131072"]]);
         let facts: Vec<&str> = table.facts.iter().map(|(_, value)| value.as_str()).collect();
         assert_eq!(facts, ["3", "1", "llama", "2 texts", "0.5"]);
@@ -169,7 +169,7 @@ mod tests {
     fn a_cut_header_is_refused_wherever_it_ends() {
         let file = file();
         for len in 4..file.len() {
-            let found = look(&MemorySource::new(file[..len].to_vec()));
+            let found = describe(&MemorySource::new(file[..len].to_vec()));
             assert!(matches!(found, Err(Error::Corrupt { .. })), "{len}: {found:?}");
         }
     }

@@ -1,6 +1,6 @@
 //! NPY: one array behind a header that is a Python dictionary.
 
-use crate::inside::{Description, Elements, bytes, known, product};
+use crate::describe::{Description, Elements, bytes, known, product};
 use nra_core::error::{Error, Result};
 use nra_core::source::ReadAt;
 
@@ -130,7 +130,7 @@ fn value<'a>(dictionary: &'a str, key: &str) -> Option<&'a str> {
 }
 
 /// Reads an NPY file.
-pub fn look(source: &dyn ReadAt) -> Result<Description> {
+pub fn describe(source: &dyn ReadAt) -> Result<Description> {
     let array = array(source)?;
     let mut table = Description::new("NPY", &[]);
     table.array(Elements { dtype: array.dtype(), shape: array.shape.clone() });
@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn missing_elements_are_told() {
         let source = MemorySource::new(file("{'descr': '<f8', 'fortran_order': False, 'shape': (2,), }", 9));
-        let table = look(&source).unwrap();
+        let table = describe(&source).unwrap();
         assert_eq!(table.facts.last().unwrap(), &("but".to_owned(), "9 bytes are there".to_owned()));
     }
 }

@@ -1,7 +1,7 @@
-//! What files say of themselves in their headers: arrays, tensors, columns, sound, films, archives.
+//! Describes files by their headers: arrays, tensors, columns, audio, video and archives.
 //!
-//! [`look`] tells a file by its first bytes and reads nothing but headers, whatever they announce: their length is bounded before they are
-//! read, and so is the number of rows that is kept. Texts in a [`Description`] are as the file has them: whoever shows them makes them harmless.
+//! [`describe`] detects the format from the first bytes and reads only headers. The length of a header is bounded before it is read, and so is
+//! the number of rows. Texts in a [`Description`] are not sanitized: callers that print them must do that.
 
 mod bytes;
 mod container;
@@ -25,7 +25,7 @@ pub(crate) use nra_core::description::{known, product, shape, short};
 use nra_core::error::Result;
 use nra_core::source::ReadAt;
 
-/// Bytes that tell what a file is: a tar header.
+/// Bytes that suffice to detect the format of a file: the length of a tar header.
 const HEAD: usize = 512;
 
 /// Returns tenths of a second as `1:02.5`, or `1:00:02.5` from an hour on.
@@ -39,24 +39,24 @@ fn clock(tenths: u128) -> String {
 /// # Errors
 ///
 /// `Corrupt` when a header contradicts its format, `Limit` when it is longer than is read; otherwise as the source.
-pub fn look(source: &Arc<dyn ReadAt>) -> Result<Option<Description>> {
+pub fn describe(source: &Arc<dyn ReadAt>) -> Result<Option<Description>> {
     let head = bytes::some(&**source, 0, HEAD)?;
     let table = match head.as_slice() {
-        [0x93, b'N', b'U', b'M', b'P', b'Y', ..] => npy::look(&**source),
-        [b'P', b'K', 3, 4, ..] if npz::begins(&head) => npz::look(source),
-        [b'G', b'G', b'U', b'F', ..] => gguf::look(&**source),
-        [b'P', b'A', b'R', b'1', ..] => parquet::look(&**source),
+        [0x93, b'N', b'U', b'M', b'P', b'Y', ..] => npy::describe(&**source),
+        [b'P', b'K', 3, 4, ..] if npz::is_npz(&head) => npz::describe(source),
+        [b'G', b'G', b'U', b'F', ..] => gguf::describe(&**source),
+        [b'P', b'A', b'R', b'1', ..] => parquet::describe(&**source),
         [b'R', b'I', b'F' | b'X', b'F', _, _, _, _, b'W', b'A', b'V', b'E', ..] => sound::wav(&**source),
         [b'f', b'L', b'a', b'C', ..] => sound::flac(&**source),
         [b'I', b'D', b'3', ..] => return sound::mp3(&**source),
         [0xff, second, ..] if second & 0xe0 == 0xe0 => return sound::mp3(&**source),
-        [_, _, _, _, _, 0, 0, 0, b'{', ..] => safetensors::look(&**source),
-        _ if head.starts_with(hdf5::MAGIC) => hdf5::look(&**source),
-        [0x1a, 0x45, 0xdf, 0xa3, ..] => matroska::look(&**source),
-        _ if mp4::begins(&head) => mp4::look(&**source),
+        [_, _, _, _, _, 0, 0, 0, b'{', ..] => safetensors::describe(&**source),
+        _ if head.starts_with(hdf5::MAGIC) => hdf5::describe(&**source),
+        [0x1a, 0x45, 0xdf, 0xa3, ..] => matroska::describe(&**source),
+        _ if mp4::is_mp4(&head) => mp4::describe(&**source),
         _ => {
             let Some(access) = container::access(&head) else { return Ok(None) };
-            return container::look(source, access);
+            return container::describe(source, access);
         }
     };
     table.map(Some)
@@ -76,7 +76,7 @@ mod tests {
     #[test]
     fn other_files_have_no_table() {
         for bytes in [&b""[..], b"x", b"text\n", &[0; 100]] {
-            assert_eq!(look(&source(bytes)).unwrap(), None);
+            assert_eq!(describe(&source(bytes)).unwrap(), None);
         }
     }
 
@@ -94,7 +94,7 @@ mod tests {
                 bytes.extend(u32::try_from(rest.len()).unwrap().to_le_bytes());
                 bytes.extend(b"PAR1");
             }
-            if let Ok(Some(table)) = look(&source(&bytes)) {
+            if let Ok(Some(table)) = describe(&source(&bytes)) {
                 prop_assert!(table.rows.len() <= MAX_ROWS);
             }
         }

@@ -1,6 +1,6 @@
 //! MP4, QuickTime and their relatives: brand, length, tracks.
 
-use crate::inside::{Description, bytes, clock};
+use crate::describe::{Description, bytes, clock};
 use nra_core::error::Result;
 use nra_core::source::ReadAt;
 
@@ -21,12 +21,12 @@ struct Track {
 }
 
 /// Says whether a file begins like one of this family.
-pub fn begins(head: &[u8]) -> bool {
+pub fn is_mp4(head: &[u8]) -> bool {
     head.get(4..8) == Some(b"ftyp")
 }
 
 /// Reads a file.
-pub fn look(source: &dyn ReadAt) -> Result<Description> {
+pub fn describe(source: &dyn ReadAt) -> Result<Description> {
     let brand = bytes::some(source, 8, 4)?;
     let format = match brand.as_slice() {
         b"qt  " => "QuickTime",
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn tracks_of_a_film() {
-        let table = look(&MemorySource::new(film())).unwrap();
+        let table = describe(&MemorySource::new(film())).unwrap();
         assert_eq!(table.format, "MP4");
         assert_eq!(table.facts, [("brand".to_owned(), "isom".to_owned()), ("length".to_owned(), "1:01.5".to_owned())]);
         assert_eq!(table.rows, [["video", "avc1", "1920 × 1080", "1:01.5"], ["audio", "mp4a", "48000 Hz, 2 channels", "1:01.5"]]);
@@ -193,14 +193,14 @@ mod tests {
             for value in [0, 1, 0xff] {
                 let mut film = film.clone();
                 film[at] = value;
-                let _ = look(&MemorySource::new(film));
+                let _ = describe(&MemorySource::new(film));
             }
         }
         for cut in (0..film.len()).step_by(7) {
-            let _ = look(&MemorySource::new(film[..cut].to_vec()));
+            let _ = describe(&MemorySource::new(film[..cut].to_vec()));
         }
         // Nothing but boxes within boxes, none of which comes to an end.
         let deep = [boxed(b"ftyp", b"isom"), b"\0\0\0\0moov".repeat(5_000)].concat();
-        assert!(look(&MemorySource::new(deep)).unwrap().rows.is_empty());
+        assert!(describe(&MemorySource::new(deep)).unwrap().rows.is_empty());
     }
 }

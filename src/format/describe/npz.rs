@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::inside::{Description, known, npy, shape};
+use crate::describe::{Description, known, npy, shape};
 use nra_core::archive::{Archive, OpenOptions};
 use nra_core::entry::{Entry, Kind};
 use nra_core::error::Result;
@@ -16,14 +16,14 @@ const START: u64 = 4 << 10;
 const CACHE: u64 = 4 << 20;
 
 /// Says whether a zip archive begins with an NPY file.
-pub fn begins(head: &[u8]) -> bool {
+pub fn is_npz(head: &[u8]) -> bool {
     let len = head.get(26..28).map_or(0, |len| usize::from(len[0]) | usize::from(len[1]) << 8);
     // A longer name is not whole here; the directory at the end of the file has it.
     head.get(30..30 + len).map_or(len > 0, |name| name.ends_with(b".npy"))
 }
 
 /// Reads an NPZ file.
-pub fn look(source: &Arc<dyn ReadAt>) -> Result<Description> {
+pub fn describe(source: &Arc<dyn ReadAt>) -> Result<Description> {
     let options = OpenOptions { cache_bytes: CACHE, index_bytes: CACHE, ..OpenOptions::default() };
     let archive = crate::registry::open(Arc::clone(source), &options)?;
     let mut table = Description::new("NPZ", &["name", "type", "shape", "bytes"]);
@@ -77,7 +77,7 @@ mod tests {
         }
         zip.start_file("readme", SimpleFileOptions::default()).unwrap();
         let source: Arc<dyn ReadAt> = Arc::new(MemorySource::new(zip.finish().unwrap().into_inner()));
-        let table = super::super::look(&source).unwrap().unwrap();
+        let table = super::super::describe(&source).unwrap().unwrap();
         assert_eq!(table.rows, [["a", "int64", "2 × 5", "80"], ["b/c", "int64", "2 × 5", "80"]]);
         assert_eq!(table.facts[1], ("other files".to_owned(), "1".to_owned()));
     }

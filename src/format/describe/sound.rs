@@ -1,6 +1,6 @@
 //! WAV, FLAC and MP3: rate, channels, length, and what the piece is called.
 
-use crate::inside::{Description, bytes, clock};
+use crate::describe::{Description, bytes, clock};
 use nra_core::error::{Error, Result};
 use nra_core::source::ReadAt;
 

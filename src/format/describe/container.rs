@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::inside::{Description, MAX_ROWS};
+use crate::describe::{Description, MAX_ROWS};
 use crate::registry::detect;
 use nra_core::archive::OpenOptions;
 use nra_core::container::Engine;
@@ -39,7 +39,7 @@ pub fn access(head: &[u8]) -> Option<Access> {
 }
 
 /// Lists an archive; `None` when it is none.
-pub fn look(source: &Arc<dyn ReadAt>, access: Access) -> Result<Option<Description>> {
+pub fn describe(source: &Arc<dyn ReadAt>, access: Access) -> Result<Option<Description>> {
     let mut table = Description::new("archive", &["name", "bytes"]);
     if access == Access::Stream && source.len() > MAX_STREAM {
         table.fact("compressed", format!("{} bytes", source.len()));
@@ -83,7 +83,7 @@ mod tests {
     use std::io::{Cursor, Write};
 
     use super::*;
-    use crate::inside::look as look_at;
+    use crate::describe::describe as describe_source;
     use nra_core::source::MemorySource;
 
     fn tar() -> Vec<u8> {
@@ -113,7 +113,7 @@ mod tests {
         let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
         gzip.write_all(&tar()).unwrap();
         for bytes in [zip, tar(), gzip.finish().unwrap()] {
-            let table = look_at(&source(bytes)).unwrap().unwrap();
+            let table = describe_source(&source(bytes)).unwrap().unwrap();
             let names: Vec<&str> = table.rows.iter().map(|row| row[0].as_str()).filter(|name| !name.ends_with('/')).collect();
             assert_eq!(names, ["docs/a.txt", "docs/b.txt"]);
             assert_eq!(table.rows.last().unwrap()[1], "5");
@@ -124,7 +124,7 @@ mod tests {
     #[test]
     fn tensors_of_a_shard_file_are_told() {
         let bytes = include_bytes!("../../../tests/fixtures/shard/go_tensorv1.mosh");
-        let table = look_at(&source(bytes.to_vec())).unwrap().unwrap();
+        let table = describe_source(&source(bytes.to_vec())).unwrap().unwrap();
         assert_eq!(table.facts[0].1, "Shard 2 (ModelShard)");
         assert_eq!((table.row_count, table.rows[0][..3].join(" ").as_str()), (6, "model.embed.weight f32 2 × 3"));
     }
@@ -133,7 +133,7 @@ mod tests {
     fn a_long_stream_is_not_gone_through() {
         let mut bytes = b"\x1f\x8b\x08".to_vec();
         bytes.resize(usize::try_from(MAX_STREAM).unwrap() + 1, 0);
-        let table = look_at(&source(bytes)).unwrap().unwrap();
+        let table = describe_source(&source(bytes)).unwrap().unwrap();
         assert!(table.rows.is_empty() && table.facts[1].1.contains("enter goes in"), "{table:?}");
     }
 }

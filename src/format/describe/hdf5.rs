@@ -5,7 +5,7 @@
 
 use std::collections::{HashSet, VecDeque};
 
-use crate::inside::{Description, MAX_TEXT, bytes, known, product, shape};
+use crate::describe::{Description, MAX_TEXT, bytes, known, product, shape};
 use nra_core::error::{Error, Result};
 use nra_core::source::ReadAt;
 
@@ -52,7 +52,7 @@ fn number(bytes: &[u8], at: usize, len: usize) -> u64 {
 }
 
 /// Reads a file.
-pub fn look(source: &dyn ReadAt) -> Result<Description> {
+pub fn describe(source: &dyn ReadAt) -> Result<Description> {
     let mut table = Description::new("HDF5", &["name", "type", "shape", "bytes"]);
     let head = bytes::some(source, 0, 128)?;
     let version = number(&head, 8, 1);
@@ -263,7 +263,7 @@ mod tests {
     #[test]
     fn datasets_of_both_kinds_of_file() {
         for (file, version) in FILES.into_iter().zip(["0", "3"]) {
-            let table = look(&MemorySource::new(file.to_vec())).unwrap();
+            let table = describe(&MemorySource::new(file.to_vec())).unwrap();
             let facts: Vec<&str> = table.facts.iter().map(|(_, value)| value.as_str()).collect();
             assert_eq!(facts, [version, "3", "4"], "{table:?}");
             let rows: Vec<[&str; 4]> = table.rows.iter().map(|row| std::array::from_fn(|at| row[at].as_str())).collect();
@@ -287,11 +287,11 @@ mod tests {
                 for value in [0, 1, 0xff] {
                     let mut file = file.to_vec();
                     file[at] = value;
-                    let _ = look(&MemorySource::new(file));
+                    let _ = describe(&MemorySource::new(file));
                 }
             }
             for cut in (8..file.len()).step_by(5) {
-                let _ = look(&MemorySource::new(file[..cut].to_vec()));
+                let _ = describe(&MemorySource::new(file[..cut].to_vec()));
             }
         }
     }

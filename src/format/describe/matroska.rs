@@ -1,6 +1,6 @@
 //! Matroska and WebM: title, length, tracks.
 
-use crate::inside::{Description, bytes, clock};
+use crate::describe::{Description, bytes, clock};
 use nra_core::error::Result;
 use nra_core::source::ReadAt;
 
@@ -44,7 +44,7 @@ fn text(value: &[u8]) -> String {
 }
 
 /// Reads a file.
-pub fn look(source: &dyn ReadAt) -> Result<Description> {
+pub fn describe(source: &dyn ReadAt) -> Result<Description> {
     let mut table = Description::new("Matroska", &["track", "coding", "", "language"]);
     let mut tracks: Vec<Track> = Vec::new();
     // Nanoseconds a unit, and units.
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn tracks_of_a_film() {
-        let table = look(&MemorySource::new(film())).unwrap();
+        let table = describe(&MemorySource::new(film())).unwrap();
         assert_eq!(table.format, "WebM");
         assert_eq!(table.facts, [("length".to_owned(), "1:01.5".to_owned())]);
         assert_eq!(table.rows, [["video", "V_VP9", "640 × 480", ""], ["audio", "A_OPUS", "44100 Hz, 2 channels", "eng"]]);
@@ -160,11 +160,11 @@ mod tests {
             for value in [0, 1, 0x40, 0xff] {
                 let mut film = film.clone();
                 film[at] = value;
-                let _ = look(&MemorySource::new(film));
+                let _ = describe(&MemorySource::new(film));
             }
         }
         for cut in 0..film.len() {
-            let _ = look(&MemorySource::new(film[..cut].to_vec()));
+            let _ = describe(&MemorySource::new(film[..cut].to_vec()));
         }
     }
 }

@@ -125,7 +125,7 @@ fn revert_restores_earlier_commit() {
     assert_eq!(room.out(&["list", "rich.nra", "-l"]), first);
     room.changes(&["revert", "rich.nra@1"], "rich.nra: no changes");
     let log = room.out(&["log", "rich.nra"]);
-    assert!(log.contains("  1 entry back to commit 1\n") && log.contains("  back to commit 1\n"), "{log}");
+    assert!(log.contains("  restored 1 entry from commit 1\n") && log.contains("  restored commit 1\n"), "{log}");
     // What it undid is undone like any other commit.
     room.changes(&["revert", "rich.nra", "-m", "again"], "restored 4 entries from commit 4 in commit 6 (+");
     assert_eq!(room.out(&["list", "rich.nra", "image.bin", "new"]), "image.bin\nnew\n");

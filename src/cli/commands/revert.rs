@@ -82,8 +82,12 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let what =
         if done.entries == 0 { "attributes of the archive".into() } else { nra_text::counted(done.entries, "entry", "entries") };
     if args.change.message.is_empty() {
-        let whole = if selection.is_all() { String::new() } else { format!("{what} ") };
-        change.writer.set_message(format!("{whole}back to commit {commit}"))?;
+        let message = if selection.is_all() {
+            format!("restored commit {commit}")
+        } else {
+            format!("restored {what} from commit {commit}")
+        };
+        change.writer.set_message(message)?;
     }
     change.finish(&format!("restored {what} from commit {commit}"), ui)
 }

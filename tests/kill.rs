@@ -1,4 +1,4 @@
-//! Writers that are killed while they change an archive: it is whole afterwards, with everything that was said to be done.
+//! Writers that are killed while they change an archive: it stays intact and contains everything that was reported as done.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
@@ -24,7 +24,7 @@ use nra::format::source::{FileSource, FileStore};
 const ARCHIVE: &str = "NRA_TEST_KILL_ARCHIVE";
 /// Held by each test: a process that another one starts has its files, and so its locks, until it runs.
 static ONE: Mutex<()> = Mutex::new(());
-/// What it does: commits without end, if this is not set.
+/// The operation of the child process; endless commits if not set.
 const WORK: &str = "NRA_TEST_KILL_WORK";
 
 fn path(number: u64) -> EntryPath {
@@ -57,7 +57,7 @@ fn commit(archive: &Path) -> u64 {
 #[test]
 fn child_process_to_kill() {
     let Some(archive) = std::env::var_os(ARCHIVE).map(PathBuf::from) else { return };
-    // What the parent waits for; the test harness would keep what is printed.
+    // The parent waits for this file; the test harness would capture printed output.
     let say = |what: &str, number: u64| writeln!(std::io::stderr(), "{what} {number}").expect("the parent listens");
     let work = std::env::var(WORK).unwrap_or_default();
     match work.as_str() {
@@ -231,7 +231,7 @@ fn killed_compaction_or_key_change_leaves_readable_archive() {
         check_whole(&archive);
         assert_eq!(state(&archive).files, files);
     }
-    // What may be left beside it says what it is.
+    // A leftover file next to it has a recognizable name.
     for left in std::fs::read_dir(folder.path()).expect("read") {
         let name = left.expect("read").file_name();
         assert!(name == "a.nra" || name.to_string_lossy().starts_with(".nra-"), "{name:?}");
@@ -252,7 +252,7 @@ fn writer_killed_in_any_write_leaves_old_or_new_archive() {
         let new = state(&archive);
         assert!(old != new, "{change}");
         let len = std::fs::metadata(&first).expect("it is there").len();
-        // A change is written behind what is there; a compacted archive into a new file.
+        // A change is appended; a compacted archive is written to a new file.
         let mut blocks = if change == "compact" { 0 } else { len / 512 };
         let mut killed = 0;
         loop {

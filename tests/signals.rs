@@ -1,4 +1,4 @@
-//! What interrupts do, in a process of their own: what they change is global.
+//! Effects of interrupts, in a separate process because they change global state.
 #![allow(clippy::unwrap_used, reason = "a test that can't go on may panic")]
 
 use std::io::{self, Write};

@@ -126,7 +126,7 @@ fn revert_restores_earlier_commit() {
     room.changes(&["revert", "rich.nra@1"], "rich.nra: no changes");
     let log = room.out(&["log", "rich.nra"]);
     assert!(log.contains("  restored 1 entry from commit 1\n") && log.contains("  restored commit 1\n"), "{log}");
-    // What it undid is undone like any other commit.
+    // A revert can be reverted like any other commit.
     room.changes(&["revert", "rich.nra", "-m", "again"], "restored 4 entries from commit 4 in commit 6 (+");
     assert_eq!(room.out(&["list", "rich.nra", "image.bin", "new"]), "image.bin\nnew\n");
     room.fails(&["revert", "rich.nra@9"], 2, "nra: there is no commit 9; the archive has commits 1 to 6\n");
@@ -224,7 +224,7 @@ fn attr_describes_embedding_spaces() {
             "{value}"
         );
     }
-    // A vector is no text.
+    // A vector is not text.
     let vector = room.run(&["attr", "rich.nra", "set", "--entry", "*", "embedding:clip=1"]);
     assert_eq!(vector.code, Some(2));
     assert!(vector.err.contains("numbers"), "{}", vector.err);
@@ -263,7 +263,7 @@ fn add_adds_and_updates_files() {
     assert_eq!(room.run(&["add", "tree/two", "tree"]).code, Some(4));
 }
 
-/// A directory never goes for a file that happens to have its name, nor a file for a directory.
+/// A directory is never replaced by a file of the same name, nor a file by a directory.
 #[test]
 fn add_replaces_entry_of_other_type_only_with_force() {
     let room = Room::new();
@@ -374,7 +374,7 @@ fn attr_shows_attributes_of_all_namespaces() {
     let listed = &shown["attributes"][0]["attributes"];
     assert_eq!(listed.as_array().unwrap().len(), 4);
     assert_eq!((&listed[2]["namespace"], &listed[2]["value_b64"]), (&"nra".into(), &"/wA=".into()));
-    // What is shown is found and removed by its name.
+    // Every listed attribute can be removed by its name.
     for (expression, found) in
         [("attr user.x", "one\n"), ("attr user.x = 0 and attr embedding:clip", "one\n"), ("attr user.y", "")]
     {

@@ -1,4 +1,4 @@
-//! Lines completed by the shells themselves, as the Tab key would.
+//! Completion in real shells, as the Tab key triggers it.
 
 use std::path::Path;
 use std::process::Command;
@@ -11,7 +11,7 @@ fn offered(shell: &str, line: &str, room: &Room) -> Option<String> {
     let words: Vec<&str> = line.split(' ').collect();
     let program = Path::new(env!("CARGO_BIN_EXE_nra"));
     let run = match shell {
-        // What readline would do beside is shown in brackets.
+        // Additional actions of readline are shown in brackets.
         "bash" => format!(
             "compopt() {{ [[ $2 == default || $2 == dirnames ]] && echo \"[$2]\"; true; }}\n{script}\n\
              COMP_WORDS=(nra); COMP_LINE=$1; COMP_POINT=${{#1}}; _nra; ((${{#COMPREPLY[@]}})) && printf '%s\\n' \"${{COMPREPLY[@]}}\""

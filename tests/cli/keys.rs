@@ -1,4 +1,4 @@
-//! Encrypted archives: where keys come from, and what is said when they are wrong.
+//! Encrypted archives: sources of keys and messages about wrong ones.
 
 use std::fs;
 use std::path::Path;
@@ -57,7 +57,7 @@ fn key_comes_from_options_and_variables() {
         let said = cat(archive, variables, options);
         assert_eq!((said.code, &*said.out, &*said.err), (Some(0), "what is in it", ""), "{archive} {variables:?} {options:?}");
     }
-    // A key that was not needed is told: the archive may not be the one that was meant.
+    // An unused key is reported: it may be the wrong archive.
     let said = cat("plain.nra", &[], &["--password", "sesame"]);
     assert!(said.code == Some(0) && said.err.contains("not encrypted"), "{}", said.err);
     for (archive, variables, options, message) in [

@@ -424,7 +424,7 @@ fn json_matches_schemas() {
 fn damage_is_reported_and_other_entries_stay_readable() {
     let room = Room::new();
     let mut bytes = sample::rich();
-    // The payload of the first block begins behind head and frame header.
+    // The payload of the first block follows superblock and frame header.
     bytes[256 + 64 + 4] ^= 1;
     sample::save(room.directory.path(), "bad.nra", &bytes);
     let said = room.run(&["verify", "bad.nra"]);
@@ -485,7 +485,7 @@ fn cat_continues_after_damaged_entry() {
 fn missing_entry_with_damaged_index_is_damage() {
     let room = Room::new();
     let mut bytes = sample::rich();
-    // The commit and all behind it.
+    // The commit and everything after it.
     let len = bytes.len();
     bytes[len - 300..].fill(0);
     sample::save(room.directory.path(), "bad.nra", &bytes);

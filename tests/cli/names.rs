@@ -1,4 +1,4 @@
-//! Names of every kind go out and come back in.
+//! Unusual names in output and arguments.
 
 use std::ffi::OsStr;
 use std::io::Write;

@@ -1,4 +1,4 @@
-//! Recovery data: `protect`, `repair`, `pack --recovery`, and what other commands say of it.
+//! Recovery data: `protect`, `repair`, `pack --recovery`, and its handling by other commands.
 
 use std::fs;
 use std::path::PathBuf;
@@ -96,7 +96,7 @@ fn change_removes_recovery_data_and_compact_keeps_it() {
     for change in [&["mkdir", "rich.nra", "new"][..], &["add", "rich.nra", "text"], &["attr", "rich.nra", "set", "name=x"]] {
         let said = room.run(change);
         assert!(said.code == Some(0) && said.err.contains("run nra protect rich.nra to add it again"), "{}", said.err);
-        // What it grew by is not set against the recovery data.
+        // The reported growth does not include the removed recovery data.
         assert!(said.err.contains(" (+") && !said.err.contains("(+0 B)"), "{}", said.err);
         assert_eq!(room.json(&["info", "rich.nra", "--json"], 0)["recovery"], Value::Null);
         room.run(&["protect", "rich.nra", "--recovery", "7"]);
@@ -142,7 +142,7 @@ fn recovery_respects_memory_limit() {
     damage(&room.file("large.nra"), 9 << 20, 700_000);
     assert_eq!(room.run(&["repair", "large.nra", "--memory", "32M"]).code, Some(0));
     assert!(fs::read(room.file("large.nra")).unwrap() == whole);
-    // One group of all takes more to restore.
+    // Restoring one large group needs more memory.
     room.run(&["protect", "large.nra"]);
     damage(&room.file("large.nra"), 9 << 20, 700_000);
     let said = room.run(&["repair", "large.nra", "--memory", "32M"]);
@@ -240,7 +240,7 @@ fn failed_change_keeps_recovery_data() {
     blake3::Hasher::new().finalize_xof().fill(&mut noise);
     fs::write(room.file("noise"), noise).unwrap();
     for arguments in [&["add", "rich.nra", "noise"][..], &["protect", "rich.nra", "--recovery", "90"]] {
-        // Files may get hardly longer than it is; the signal for that is left out.
+        // Limit the file size to little more than the archive; the signal is ignored.
         let limit = whole.len().div_ceil(512);
         let script = format!("trap '' XFSZ; ulimit -f {limit}; exec \"$@\"");
         let mut command = std::process::Command::new("sh");

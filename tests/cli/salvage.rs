@@ -1,4 +1,4 @@
-//! `nra salvage`: what it says, what it leaves alone, and how it ends.
+//! `nra salvage`: messages, output and exit codes.
 
 use std::fs;
 
@@ -11,7 +11,7 @@ fn salvage_creates_undamaged_archive() {
     let listed = room.out(&["list", "rich.nra", "-l"]);
     let mut bytes = sample::rich();
     let end = bytes.len();
-    // Head, commit and tail, and what lies in front of them: the index.
+    // Damage the superblock, the commit, the footer and the index before them.
     bytes[..256].fill(0);
     bytes[end - 700..].fill(0);
     sample::save(room.directory.path(), "broken.nra", &bytes);
@@ -76,7 +76,7 @@ fn salvage_writes_nothing_without_entries() {
     let said = room.run(&["salvage", "half.nra", "-o", "new.nra"]);
     assert!(said.code == Some(4) && said.err.contains("no recoverable entries found"), "{}", said.err);
     assert!(!room.directory.path().join("new.nra").exists());
-    // The head gone: no command knows it, but one.
+    // Without the superblock, only salvage recognizes the archive.
     fs::write(room.directory.path().join("tail.nra"), &whole[609..]).unwrap();
     let said = room.run(&["list", "tail.nra"]);
     assert!(said.code == Some(4) && said.err.contains("nra salvage tail.nra -o OUT"), "{}", said.err);

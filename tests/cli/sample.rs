@@ -1,4 +1,4 @@
-//! Archives with known content, made with the library.
+//! Archives with known content, created with the library.
 
 use std::path::Path;
 use std::sync::Arc;

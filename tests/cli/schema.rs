@@ -1,4 +1,4 @@
-//! Checks JSON against the schemas in `docs/schema`: the part of JSON Schema that they use.
+//! Validates JSON against the schemas in `docs/schema`. Supports the part of JSON Schema that they use.
 
 use serde_json::Value;
 

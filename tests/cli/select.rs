@@ -1,4 +1,4 @@
-//! Choosing entries: patterns, lists, what is left out, expressions.
+//! Selection of entries: patterns, lists, exclude rules and expressions.
 
 use super::Room;
 
@@ -10,7 +10,7 @@ fn exclude_rules_apply_to_all_commands() {
     assert_eq!(list(&["docs", "-x", "*.txt"]), "docs\ndocs/empty\ndocs/sub\ndocs/sub/deep\ndocs/sub/deep/lines.log\n");
     assert_eq!(list(&["-x", "*", "--include", "owned"]), "owned\n");
     assert_eq!(list(&["docs", "-x", "sub/", "--exclude-from", "rules"]), "docs\ndocs/a b.txt\ndocs/empty\n");
-    // The last rule wins; below a directory left out nothing is kept.
+    // The last rule wins. Nothing below an excluded directory is included.
     assert_eq!(list(&["docs/sub", "-x", "deep", "--include", "lines.log"]), "docs/sub\n");
     assert_eq!(list(&["owned", "-x", "!owned", "-x", "owned"]), "");
     assert_eq!(room.out(&["find", "rich.nra", "docs", "--type", "f", "-x", "*.txt"]), "docs/empty\ndocs/sub/deep/lines.log\n");
@@ -37,12 +37,12 @@ fn file_lists_contain_literal_names() {
     std::fs::write(path("empty"), "\n").unwrap();
     assert_eq!(room.out(&["list", "rich.nra", "-T", "names"]), "docs/sub/deep\ndocs/sub/deep/lines.log\nowned\n");
     assert_eq!(room.out(&["list", "rich.nra", "link", "--files-from", "names", "-x", "*.log"]), "docs/sub/deep\nlink\nowned\n");
-    // What is printed with -0 is read with -0.
+    // Output of -0 is accepted by -0.
     let said = room.run(&["list", "rich.nra", "-0T", "raw"]);
     assert_eq!((said.code, said.out.ends_with("\0owned\0"), said.out.matches('\0').count()), (Some(0), true, 2), "{}", said.out);
     let said = room.run(&["cat", "rich.nra", "-0", "-T", "raw"]);
     assert_eq!((said.code, said.out.ends_with(" two\nmine\n")), (Some(0), true), "{}", said.out);
-    // A name is no glob; one that matches nothing is told, as a pattern is.
+    // A listed name is not a glob. A name without a match is reported like a pattern.
     let said = room.run(&["list", "rich.nra", "-T", "globs"]);
     assert_eq!((said.code, said.out.as_str()), (Some(3), "owned\n"));
     assert!(said.err.contains("own*") && said.err.contains("no entry matches"), "{}", said.err);

@@ -1,4 +1,4 @@
-//! Shard files: what is told of them, and of damaged ones.
+//! Shard files: output about intact and damaged ones.
 
 use std::path::Path;
 
@@ -67,7 +67,7 @@ fn damaged_header_is_reported_without_failing() {
     assert_eq!(list.err, expected);
 }
 
-/// What `verify` says of a damaged file, and with which exit code.
+/// Exit code and message of `verify` for damaged files.
 const DAMAGED: [(&str, i32, &str); 57] = [
     ("alignment_7", 0, "ok"),
     ("bad_magic", 4, "no archive that nra reads: it looks like no kind that is known"),
@@ -188,7 +188,7 @@ fn options_override_properties_of_input() {
         let said = run(&[&["convert", "-fq", "py_zstd.shard", "out.shard"], options].concat());
         assert_eq!((said.code, said.err.as_str()), (Some(0), ""), "{options:?}");
         let after = std::fs::read(folder.path().join("out.shard")).unwrap();
-        // What was compressed at any price is not, when compression is asked for again.
+        // Incompressible entries are stored uncompressed when compression is requested again.
         assert_eq!((after[5], after[8], after == before), (role, alignment, is_same), "{options:?}");
         assert_eq!(run(&["diff", "--content", "py_zstd.shard", "out.shard"]).code, Some(0), "{options:?}");
         assert_eq!(after.len() > 3 * before.len(), options.contains(&"none"), "{options:?}");
@@ -258,7 +258,7 @@ fn archive_comment_becomes_description() {
     assert!(read("same.shard") == read("py_metadata.shard"));
     done(&["convert", "-q", "-m", "other", "a.nra", "other.shard"]);
     assert_eq!(description("other.shard"), "other");
-    // The rest of the metadata has no place there; what the file says of its entries is told once.
+    // The other metadata cannot be kept; the loss is reported once.
     let zip = run(&["convert", "py_metadata.shard", "a.zip"]);
     let lost = "nra: warning: py_metadata.shard: attributes of the archive can't be kept in a zip archive\n\
                 nra: warning: py_metadata.shard: what a Shard file says of its entries beside names can't be kept in a zip archive\n";

@@ -1,7 +1,8 @@
-//! Archives in `tests/golden/` must read the same for ever.
+//! The archives in `tests/golden/` must stay readable forever.
 //!
-//! Beside each lies what it holds, as JSON, written from what went *into* it. `NRA_BLESS=1 cargo test --test golden` makes those that are missing
-//! and never changes one that is there: a change of the format gets new files beside the old ones.
+//! Next to each archive is its expected content as JSON, generated from the input. `NRA_BLESS=1
+//! cargo test --test golden` writes missing files and never changes existing ones: a change of the
+//! format needs new files in addition to the old ones.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -25,13 +26,14 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
 }
 
-/// An archive in the making, and what must be found in it.
+/// An archive under construction and its expected content.
 struct Golden {
     writer: Writer<Vec<u8>>,
     expected: BTreeMap<EntryPath, Value>,
 }
 
-/// Bytes of which a fraction of `variety`/256 is noise; the same for the same arguments on every machine.
+/// Returns bytes of which `variety`/256 are noise. Equal arguments give equal bytes on every
+/// machine.
 fn content(seed: u64, len: usize, variety: u8) -> Vec<u8> {
     let mut state = seed.wrapping_mul(2_862_933_555_777_941_757).wrapping_add(3_037_000_493);
     (0..len)
@@ -53,7 +55,7 @@ fn entry(path: impl AsRef<[u8]>, kind: Kind) -> Entry {
     entry
 }
 
-/// The entry with some of its fields changed.
+/// Returns the entry with some fields changed.
 fn with(mut entry: Entry, change: impl FnOnce(&mut Entry)) -> Entry {
     change(&mut entry);
     entry
@@ -66,7 +68,8 @@ fn text(item: &mut Value, name: &str, bytes: &[u8]) {
     }
 }
 
-/// What is expected of an entry; the fields are those of `tests/spec_reader/nra5.py json`.
+/// Returns the expected description of an entry. The fields are those of `tests/spec_reader/nra5.py
+/// json`.
 fn describe(entry: &Entry, content: Option<&[u8]>) -> Value {
     let kind = match entry.kind {
         Kind::File => "file",
@@ -134,19 +137,19 @@ impl Golden {
         self.writer.add(entry, new).expect("a valid entry");
     }
 
-    /// A file of pieces, each followed by a hole of the length given.
-    fn pieces(&mut self, entry: Entry, pieces: &[(Vec<u8>, u64)]) {
+    /// Adds a file of chunks, each followed by a hole of the given length.
+    fn chunks(&mut self, entry: Entry, chunks: &[(Vec<u8>, u64)]) {
         let mut whole = Vec::new();
         let path = entry.path.clone();
         let described = entry.clone();
-        self.writer.begin(entry).expect("a valid entry");
-        for (piece, hole) in pieces {
-            self.writer.piece(piece, Digest::of(piece), false).expect("a valid piece");
-            self.writer.hole(*hole).expect("a valid hole");
-            whole.extend_from_slice(piece);
+        self.writer.begin_file(entry).expect("a valid entry");
+        for (chunk, hole) in chunks {
+            self.writer.add_chunk(chunk, Digest::of(chunk), false).expect("a valid chunk");
+            self.writer.add_hole(*hole).expect("a valid hole");
+            whole.extend_from_slice(chunk);
             whole.resize(whole.len() + usize::try_from(*hole).expect("a small hole"), 0);
         }
-        self.writer.end(Some(Digest::of(&whole))).expect("a valid end");
+        self.writer.end_file(Some(Digest::of(&whole))).expect("a valid end");
         self.expected.insert(path, describe(&described, Some(&whole)));
     }
 
@@ -156,7 +159,7 @@ impl Golden {
     }
 }
 
-/// Every kind of entry and of metadata.
+/// Every kind of entry and metadata.
 fn kinds() -> (Vec<u8>, Value) {
     let attribute =
         |namespace, name: &str, value: &[u8]| Attribute { namespace, name: name.as_bytes().into(), value: value.into() };
@@ -234,14 +237,14 @@ fn kinds() -> (Vec<u8>, Value) {
 fn extents() -> (Vec<u8>, Value) {
     let mut golden = Golden::new(WriterOptions::balanced());
     let list: Vec<_> = (0..6).map(|i| (content(i, 5_000, 40), i * 4096)).collect();
-    golden.pieces(entry("list", Kind::File), &list);
-    golden.pieces(entry("only-a-hole", Kind::File), &[(Vec::new(), 100_000)]);
+    golden.chunks(entry("list", Kind::File), &list);
+    golden.chunks(entry("only-a-hole", Kind::File), &[(Vec::new(), 100_000)]);
     let map: Vec<_> = (0..1_500).map(|i| (content(i, 40, 200), 10 + i % 3)).collect();
-    golden.pieces(entry("map", Kind::File), &map);
+    golden.chunks(entry("map", Kind::File), &map);
     golden.finish()
 }
 
-/// More than one leaf and level, names of every length.
+/// Several leaf pages and levels, names of every length.
 fn tree() -> (Vec<u8>, Value) {
     let mut golden = Golden::new(WriterOptions::balanced());
     for class in 0..12u64 {
@@ -275,7 +278,7 @@ fn dictionary() -> (Vec<u8>, Value) {
     golden.finish()
 }
 
-/// Aligned raw content and LZ4.
+/// Aligned uncompressed content and LZ4.
 fn aligned_lz4() -> (Vec<u8>, Value) {
     let mut golden = Golden::new(WriterOptions { method: Method::LZ4, align: 64, ..WriterOptions::balanced() });
     for number in 0..12u64 {
@@ -289,26 +292,26 @@ fn aligned_lz4() -> (Vec<u8>, Value) {
     golden.finish()
 }
 
-/// No entry at all.
+/// No entries.
 fn empty() -> (Vec<u8>, Value) {
     Golden::new(WriterOptions::balanced()).finish()
 }
 
-/// The encrypted archive. It opens with the raw key of [`key`] and with the password `golden`.
+/// The encrypted archive. It opens with the user key of [`key`] and with the password `golden`.
 const SEALED: &str = "v5-sealed";
 
 fn key() -> Secret {
     Secret::raw(std::array::from_fn(|i| u8::try_from(i).expect("less than 32")))
 }
 
-/// How golden archives are opened; all but one need no key.
+/// Returns the options that open all golden archives. All but one need no key.
 fn options() -> OpenOptions {
     let mut options = OpenOptions::default();
     options.key = Some(key());
     options
 }
 
-/// Every frame sealed. Salts are random: made again it has other bytes.
+/// All frames sealed. Salts are random, so it cannot be reproduced byte by byte.
 fn sealed() -> (Vec<u8>, Value) {
     let cost = Argon2Cost { memory_kib: 64, passes: 2, lanes: 2 };
     let mut keyring = Keyring::create(&Secret::password("golden"), cost, "a password").expect("a good password");
@@ -326,7 +329,7 @@ fn sealed() -> (Vec<u8>, Value) {
     golden.file(entry("long.raw", Kind::File), &content(1, 50_000, 255), true);
     golden.file(entry("short.raw", Kind::File), &content(2, 700, 255), true);
     golden.file(entry("text.txt", Kind::File), &content(3, 40_000, 30), false);
-    golden.pieces(entry("pieces", Kind::File), &[(content(4, 3_000, 90), 20_000), (content(5, 20_000, 90), 0)]);
+    golden.chunks(entry("pieces", Kind::File), &[(content(4, 3_000, 90), 20_000), (content(5, 20_000, 90), 0)]);
     golden.add(entry("directory", Kind::Directory));
     golden.file(entry("empty", Kind::File), b"", false);
     golden.finish()
@@ -345,10 +348,11 @@ fn protected() -> (Vec<u8>, Value) {
     (fs::read(file.path()).expect("it can be read"), expected)
 }
 
-/// Makes an archive and tells what is expected of it.
+/// Creates an archive and its expected content.
 type Maker = fn() -> (Vec<u8>, Value);
 
-/// Every golden archive and how it was made. A file in the folder that is not listed here fails the test.
+/// All golden archives and their makers. A file in the folder that is not listed here fails the
+/// test.
 const MAKERS: [(&str, Maker); 8] = [
     ("v5-kinds", kinds),
     ("v5-extents", extents),
@@ -360,7 +364,7 @@ const MAKERS: [(&str, Maker); 8] = [
     ("v5-protected", protected),
 ];
 
-/// Compares everything that `expected` says with what the archive gives.
+/// Compares everything in `expected` with the archive.
 fn compare(archive: &dyn Archive, expected: &Value) {
     let expected = expected["entries"].as_array().expect("a list of entries");
     let found: Vec<Entry> = archive.entries(0..archive.entry_count()).collect::<Result<_, _>>().expect("all entries read");
@@ -376,7 +380,7 @@ fn compare(archive: &dyn Archive, expected: &Value) {
 }
 
 #[test]
-fn golden_archives_read_as_they_always_did() {
+fn golden_archives_match_their_descriptions() {
     let bless = std::env::var_os("NRA_BLESS").is_some();
     for (name, make) in MAKERS {
         let file = folder().join(name).with_extension("nra");
@@ -401,14 +405,14 @@ fn golden_archives_read_as_they_always_did() {
     }
 }
 
-/// Returns a number of the file.
+/// Returns a number in the file.
 fn number(bytes: &[u8], offset: usize) -> usize {
     let number = u64::from_le_bytes(bytes[offset..offset + 8].try_into().expect("eight bytes"));
     usize::try_from(number).expect("a small file")
 }
 
 #[test]
-fn golden_archives_read_the_same_without_their_index() {
+fn golden_archives_are_recovered_without_their_index() {
     const ENTRY_PAGE: u8 = 3;
     const ATTRIBUTES: u8 = 6;
     for (name, _) in MAKERS {
@@ -424,17 +428,17 @@ fn golden_archives_read_the_same_without_their_index() {
             assert_eq!(archive.info().commit, None, "{name}");
             compare(&*archive, &expected);
         };
-        // An archive without entries may have no block to be told by.
+        // An archive without entries may have no block that identifies it.
         if name == "v5-empty" {
             continue;
         }
         bytes[commit..].fill(0);
         check(&bytes);
-        // Where the pages of an encrypted archive lie can't be told from outside.
+        // The pages of an encrypted archive cannot be located without a key.
         if name == SEALED {
             continue;
         }
-        // Nor may anything be taken from the pages of the index.
+        // The index pages must not be used either.
         let mut at = 256;
         while at < commit {
             let part = |field: usize| u32::from_le_bytes(bytes[at + field..at + field + 4].try_into().expect("four bytes"));
@@ -450,7 +454,7 @@ fn golden_archives_read_the_same_without_their_index() {
 }
 
 #[test]
-fn archives_of_a_later_version_are_named_by_it() {
+fn later_versions_are_rejected_by_version() {
     for (name, _) in MAKERS {
         let whole = fs::read(folder().join(name).with_extension("nra")).expect("readable");
         let tail = whole.len() - 64;
@@ -471,7 +475,7 @@ fn archives_of_a_later_version_are_named_by_it() {
         let mut tail_only = whole.clone();
         later(&mut tail_only, tail, 8);
         assert_eq!(refusal(tail_only), "NRA version 6 is not supported (known: 5)");
-        // The tail is lost, so that the head tells.
+        // The footer is lost, so the superblock decides.
         for lost in [both.len() - 1, both.len() - 70, 300] {
             let refused = refusal(both[..lost].to_vec());
             assert!(refused == "NRA version 6 is not supported (known: 1 to 5)", "{refused}");
@@ -485,7 +489,7 @@ fn archives_of_a_later_version_are_named_by_it() {
 }
 
 #[test]
-fn the_worked_example_of_the_specification_is_an_archive() {
+fn worked_example_of_the_specification_is_valid() {
     let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/format/nra.md")).expect("the page is there");
     let (_, example) = page.split_once("## 24. Worked example").expect("the section is there");
     let mut bytes = Vec::new();

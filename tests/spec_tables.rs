@@ -6,7 +6,7 @@ use nra::format::codec::Codec;
 use nra::format::entry::{Kind, Namespace};
 use nra::format::limits;
 use nra::format::nra::frame::{FrameKind, HEADER_LEN, REFERENCE_LEN};
-use nra::format::nra::{commit, frame, head, layout, records, recovery};
+use nra::format::nra::{commit, footer, frame, layout, records, recovery, superblock};
 
 const SPEC: &str = include_str!("../docs/format/nra.md");
 
@@ -39,11 +39,11 @@ fn fixed_structures_match_the_specification() {
     for (name, fields, len) in [
         ("reference", layout::reference::TABLE, REFERENCE_LEN),
         ("superblock", layout::superblock::TABLE, layout::SUPERBLOCK_LEN),
-        ("commit slot", layout::commit_slot::TABLE, head::SLOT_LEN),
+        ("commit slot", layout::commit_slot::TABLE, superblock::COMMIT_SLOT_LEN),
         ("frame", layout::frame::TABLE, HEADER_LEN),
         ("commit", layout::commit::TABLE, commit::FIXED_LEN),
-        ("footer", layout::footer::TABLE, head::TAIL_LEN),
-        ("recovery", layout::recovery::TABLE, recovery::GEOMETRY_LEN),
+        ("footer", layout::footer::TABLE, footer::FOOTER_LEN),
+        ("recovery", layout::recovery::TABLE, recovery::RECOVERY_HEADER_LEN),
         ("key frame", layout::key_frame::TABLE, 64),
         ("key slot", layout::key_slot::TABLE, 128),
         ("sealed", layout::sealed::TABLE, frame::SEALED_HEADER_LEN),
@@ -97,9 +97,9 @@ fn features_match_the_specification() {
         .into_iter()
         .map(|row| (row[0].clone(), row[1].parse::<u32>().expect("a bit"), row[2].clone()))
         .collect();
-    let code: Vec<_> = head::FEATURES.iter().map(|&(field, bit, name)| (field.to_owned(), bit, name.to_owned())).collect();
+    let code: Vec<_> = superblock::FEATURES.iter().map(|&(field, bit, name)| (field.to_owned(), bit, name.to_owned())).collect();
     assert_eq!(spec, code);
-    assert_eq!(head::REQUIRED_ENCRYPTION, 1 << 0);
+    assert_eq!(superblock::REQUIRED_ENCRYPTION, 1 << 0);
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! Writes the seeds of `each_structure` from the archives in `fuzz/seeds`: `cargo run --example make_seeds`, in `fuzz/`.
+//! Writes the seeds of `each_structure` from the archives in `fuzz/seeds`. Run it in `fuzz/` with
+//! `cargo run --example make_seeds`.
 
 use std::collections::HashMap;
 use std::fs;
@@ -7,7 +8,7 @@ use std::path::Path;
 use nra::fuzzing::Structure;
 use nra_fuzz::bases;
 
-/// Of each structure in each archive.
+/// Most seeds per structure and archive.
 const MOST: usize = 3;
 
 fn main() {
@@ -15,7 +16,7 @@ fn main() {
     fs::create_dir_all(&folder).expect("the folder can be made");
     for (base, archive) in bases().iter().enumerate() {
         let mut counts: HashMap<String, usize> = HashMap::new();
-        for (structure, bytes) in archive.anatomy.structures() {
+        for (structure, bytes) in archive.dissection.structures() {
             let count = counts.entry(format!("{structure:?}")).or_default();
             *count += 1;
             if *count > MOST {

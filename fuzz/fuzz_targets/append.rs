@@ -1,4 +1,5 @@
-//! Commits on top of damaged and malicious archives: refused without a trace, or made, and then what was added is there.
+//! Commits on top of damaged and malicious archives: rejected without a trace, or written with all
+//! added entries.
 #![no_main]
 
 use std::sync::Arc;
@@ -34,7 +35,7 @@ enum Step {
     Revert { commit: u8, part: Option<u8> },
 }
 
-/// Paths of the archives, and others.
+/// Returns a path, of the archives or another one.
 fn path(number: u8) -> EntryPath {
     let known: Vec<&EntryPath> = bases().iter().flat_map(|base| &base.newest).map(|version| &version.entry.path).collect();
     let others = ["new", "a", "a/new", "d/new/deep", "zz"];
@@ -47,7 +48,7 @@ fn content(number: u8) -> Vec<u8> {
     format!("content number {number}\n").into_bytes().repeat(usize::from(number))
 }
 
-/// The number of the newest commit and its paths; a slot may say now where it ends.
+/// Returns the number and paths of the newest commit. A commit slot may be new.
 fn state(bytes: Vec<u8>) -> Option<(Option<u64>, Vec<Option<EntryPath>>)> {
     let archive = NraReader::open(Arc::new(MemorySource::new(bytes)), &OpenOptions::default()).ok()?;
     let paths = archive.entries(0..archive.entry_count()).map(|entry| entry.ok().map(|entry| entry.path));
@@ -65,7 +66,7 @@ fuzz_target!(|input: (u8, Mutation, Vec<Step>)| {
         }
         Mutation::Reseal(changes) => {
             let operations: Vec<Operation> = changes.into_iter().map(Operation::from).collect();
-            base.anatomy.rebuild(&operations)
+            base.dissection.rebuild(&operations)
         }
     };
     let disk = Arc::new(Disk::new(file.clone()));
@@ -79,7 +80,7 @@ fuzz_target!(|input: (u8, Mutation, Vec<Step>)| {
         }
     };
     let last = writer.base().and_then(|base| base.info().commit);
-    // The last content of the paths that were added and left alone since.
+    // Content of the paths that were added and not changed since.
     let mut added: Vec<(EntryPath, Vec<u8>)> = Vec::new();
     for step in steps.iter().take(20) {
         let touched = match step {
@@ -108,7 +109,7 @@ fuzz_target!(|input: (u8, Mutation, Vec<Step>)| {
             Step::Link { from, to } => {
                 let (from, to) = (path(*from), path(*to));
                 added.retain(|(path, _)| *path != to && !path.is_below(&to) && !to.is_below(path));
-                writer.keep(&from).and_then(|id| writer.add_link(Entry::new(to, Kind::File), id)).map(drop)
+                writer.reference_entry(&from).and_then(|id| writer.add_link(Entry::new(to, Kind::File), id)).map(drop)
             }
             Step::Revert { commit, part } => {
                 added.clear();
@@ -129,7 +130,7 @@ fuzz_target!(|input: (u8, Mutation, Vec<Step>)| {
             drop(end);
             let bytes = disk.bytes();
             if last == Some(stats.commit) {
-                // What came and went again may have cut what lay behind the archive, or given it its tail again.
+                // A commit without changes may cut off trailing bytes or restore the footer.
                 assert!(state(bytes) == state(file), "there was nothing to write");
                 return;
             }
@@ -138,7 +139,7 @@ fuzz_target!(|input: (u8, Mutation, Vec<Step>)| {
             (options.recover, options.cache_bytes) = (false, 32 << 20);
             let archive = NraReader::open(Arc::new(MemorySource::new(bytes)), &options).expect("it was just written");
             assert_eq!(archive.entry_count(), stats.entries);
-            // A file that was added beside entries below it is left out, and that is told.
+            // A file with entries below its path is skipped and reported.
             let told: Vec<Vec<u8>> = recorder.take_warnings().into_iter().map(|warning| warning.path).collect();
             added.retain(|(path, _)| !told.iter().any(|told| told == path.as_bytes()));
             for (path, content) in &added {
@@ -150,7 +151,7 @@ fuzz_target!(|input: (u8, Mutation, Vec<Step>)| {
         }
         Err(error) => {
             check_text(&error.to_string());
-            // The writer cut off what it had written, and what lay behind the archive.
+            // The writer removed what it had written, and trailing bytes.
             assert!(state(disk.bytes()) == state(file), "it failed: {error}");
         }
     }

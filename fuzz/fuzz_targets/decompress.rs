@@ -1,4 +1,5 @@
-//! Decompression gives exactly the declared number of bytes or refuses; a dictionary of any bytes does no harm.
+//! Decompression returns exactly the declared number of bytes or fails. Arbitrary dictionaries do
+//! no harm.
 #![no_main]
 
 use std::cell::RefCell;
@@ -15,7 +16,7 @@ struct Input<'a> {
     stored: &'a [u8],
 }
 
-/// As large as a page may be: larger ones take no other way and more time.
+/// Limit of a page. Longer payloads only take more time.
 const MAX_RAW: usize = 1 << 20;
 
 thread_local! {

@@ -1,4 +1,5 @@
-//! Every structure has one encoding: what a parser accepts is encoded as the same bytes again. The first byte picks the structure.
+//! Every structure has one encoding: accepted bytes are encoded as the same bytes. The first byte
+//! selects the structure.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

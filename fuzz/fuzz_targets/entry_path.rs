@@ -1,4 +1,4 @@
-//! Paths: the gate for names, their order, and how they are shown.
+//! Paths: validity, order and display.
 #![no_main]
 
 use std::cmp::Ordering;
@@ -36,7 +36,7 @@ fuzz_target!(|input: (&[u8], &[u8])| {
         assert!(child.is_below(&path) && path < child);
     }
     if let Ok(other) = other {
-        // All below a directory stands between it and whatever follows.
+        // In path order, everything below a directory directly follows it.
         let below = |path: &EntryPath| EntryPath::new([path.as_bytes(), b"/x"].concat()).ok();
         if let Some(child) = below(&path)
             && path < other
@@ -47,7 +47,7 @@ fuzz_target!(|input: (&[u8], &[u8])| {
     }
 });
 
-/// Reads a word as a shell does.
+/// Parses a word as a shell does.
 fn unquote(shown: &str) -> Option<Vec<u8>> {
     if let Some(inner) = shown.strip_prefix("$'") {
         let mut rest = inner.strip_suffix('\'')?.as_bytes();

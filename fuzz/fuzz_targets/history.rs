@@ -1,4 +1,5 @@
-//! Histories of damaged and malicious archives: every commit that is listed opens or is refused, and compacting keeps what it says or is refused.
+//! Histories of damaged and malicious archives: every listed commit opens or is rejected, and
+//! compaction keeps its content or fails.
 #![no_main]
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,7 +21,7 @@ enum Mutation {
     Reseal(Vec<Change>),
 }
 
-/// Commits that are looked at.
+/// Most commits that are opened.
 const MAX_COMMITS: usize = 8;
 
 fuzz_target!(|input: (u8, u8, Mutation)| {
@@ -34,7 +35,7 @@ fuzz_target!(|input: (u8, u8, Mutation)| {
         }
         Mutation::Reseal(changes) => {
             let operations: Vec<Operation> = changes.into_iter().map(Operation::from).collect();
-            base.anatomy.rebuild(&operations)
+            base.dissection.rebuild(&operations)
         }
     };
     let source: Arc<dyn ReadAt> = Arc::new(MemorySource::new(file));
@@ -59,7 +60,7 @@ fuzz_target!(|input: (u8, u8, Mutation)| {
     if content > 8 * MAX_CONTENT {
         return;
     }
-    // The file as each that opens it leaves it.
+    // The file as each opening leaves it.
     let file = Mutex::new(Arc::new(Disk::new(Vec::new())));
     let lock = || file.lock().unwrap_or_else(PoisonError::into_inner);
     let open = || {
@@ -74,12 +75,12 @@ fuzz_target!(|input: (u8, u8, Mutation)| {
             let bytes = lock().bytes();
             assert_eq!((done.after_bytes, done.commits <= keep), (bytes.len() as u64, true));
             let new = NraReader::open(Arc::new(MemorySource::new(bytes)), &options(false, None)).expect("it was just written");
-            let verdict = verify(&new, Depth::Full).expect("a whole archive");
+            let verdict = verify(&new, Depth::Full).expect("an undamaged archive");
             assert!(verdict.damage.is_empty(), "{:?}", verdict.damage);
-            // What was read without going around damage is what is there now.
+            // Everything that a strict reader reads is unchanged.
             let old = NraReader::open(Arc::clone(&source), &options(false, None)).expect("it was read");
             for (old_entry, new_entry) in old.entries(0..old.entry_count()).zip(new.entries(0..new.entry_count())) {
-                let (old_entry, new_entry) = (old_entry.expect("it was read"), new_entry.expect("a whole archive"));
+                let (old_entry, new_entry) = (old_entry.expect("it was read"), new_entry.expect("an undamaged archive"));
                 assert_eq!((&old_entry.path, old_entry.kind, old_entry.size), (&new_entry.path, new_entry.kind, new_entry.size));
                 if let Ok(content) = old.read_all(&old_entry, MAX_CONTENT) {
                     assert_eq!(new.read_all(&new_entry, MAX_CONTENT).ok(), Some(content), "{}", old_entry.path);

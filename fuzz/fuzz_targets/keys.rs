@@ -1,6 +1,7 @@
-//! Key frames, and encrypted archives with bytes changed: nothing of them that was not sealed with the key is returned.
+//! Key frames, and changed encrypted archives: only content sealed with the key is returned.
 //!
-//! The first byte picks one of the two. Changes are six bytes each: offset (four), what the byte there is combined with, and how.
+//! The first byte selects one of the two. A change takes six bytes: offset (four), operand and
+//! operation.
 #![no_main]
 
 use std::sync::{Arc, OnceLock};
@@ -12,14 +13,14 @@ use nra::format::entry::Kind;
 use nra::format::source::MemorySource;
 use nra::fuzzing::{opens, reencode_keys};
 
-/// An archive whose salts are fixed, so that an input finds the same again.
+/// An archive with fixed salts, so that inputs are reproducible.
 const SEALED: &[u8] = include_bytes!("../../tests/golden/v5-sealed.nra");
 
 fn key() -> [u8; 32] {
     std::array::from_fn(|i| u8::try_from(i).expect("less than 32"))
 }
 
-/// Paths and contents of the files in an archive.
+/// Returns paths and contents of the files in an archive.
 fn files(bytes: Vec<u8>) -> Option<Vec<(Vec<u8>, Vec<u8>)>> {
     let mut options = OpenOptions::default();
     options.key = Some(Secret::raw(key()));
@@ -28,7 +29,7 @@ fn files(bytes: Vec<u8>) -> Option<Vec<(Vec<u8>, Vec<u8>)>> {
     Some(entries.filter_map(|entry| Some((entry.path.as_bytes().to_vec(), archive.read_all(&entry, 1 << 20).ok()?))).collect())
 }
 
-/// What was packed.
+/// Returns the packed files.
 fn packed() -> &'static [(Vec<u8>, Vec<u8>)] {
     static PACKED: OnceLock<Vec<(Vec<u8>, Vec<u8>)>> = OnceLock::new();
     PACKED.get_or_init(|| files(SEALED.to_vec()).expect("it opens"))

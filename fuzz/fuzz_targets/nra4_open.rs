@@ -1,4 +1,5 @@
-//! Archives of earlier versions: a whole file, or (when it does not begin as one) a manifest that is put behind a block of `hello\n`.
+//! Archives of earlier versions: a whole file, or a manifest that is placed after a block of
+//! `hello\n`.
 #![no_main]
 
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use nra::format::nra4;
 use nra::format::source::{MemorySource, ReadAt};
 use nra_fuzz::{check_text, exercise, verify};
 
-/// A block of `hello\n`, to be found at 32.
+/// A block of `hello\n` at offset 32.
 const BLOCK: [u8; 16] = *b"\x01\x28\xb5\x2f\xfd\x00\x58\x31\x00\x00hello\n";
 
 fn file(data: &[u8]) -> Vec<u8> {

@@ -1,4 +1,4 @@
-//! Archives with damage: what is returned is what was packed, and damage costs no more than the entries it touches.
+//! Damaged archives return only packed content, and damage affects only the entries it touches.
 #![no_main]
 
 use std::collections::HashSet;
@@ -9,7 +9,7 @@ use nra::format::nra::frame::FrameKind;
 use nra::fuzzing::frames_of;
 use nra_fuzz::{Base, Hit, Version, bases, check_text, content_of, exercise, open, verify};
 
-/// With more hits the fuzzer could set checksums right again.
+/// With more hits, the fuzzer could repair checksums.
 const MAX_HITS: usize = 4;
 
 fuzz_target!(|input: (u8, Vec<Hit>)| {
@@ -30,11 +30,11 @@ fuzz_target!(|input: (u8, Vec<Hit>)| {
     exercise(&*archive);
     let remarks = archive.remarks();
     for entry in archive.entries(0..archive.entry_count()).flatten() {
-        // Without the newest index former entries may appear, and the archive says so.
+        // Without the newest index, former entries may appear, and the archive reports this.
         let former = if archive.is_index_damaged() || !remarks.is_empty() { &base.former[..] } else { &[] };
         let versions: Vec<&Version> = base.newest.iter().chain(former).filter(|version| version.is(&entry)).collect();
         if versions.is_empty() && archive.is_index_damaged() && entry.implied {
-            // Its own record is lost; what lies below tells that it was there.
+            // Its own record is lost; entries below it imply it.
             assert!(base.newest.iter().chain(former).any(|version| version.entry.path.is_below(&entry.path)), "{entry:?}");
             continue;
         }
@@ -60,17 +60,17 @@ fuzz_target!(|input: (u8, Vec<Hit>)| {
     }
 });
 
-/// What was hit.
+/// What was damaged.
 struct Damage {
-    /// Pages of the entry tree, the newest commit, or the tail: what leads to the entries.
+    /// Pages of the entry tree, the newest commit frame or the footer.
     index: bool,
     /// Blocks, by offset.
     blocks: HashSet<u64>,
-    /// Roots and other pages of extent maps in the archive, hit or not.
+    /// Pages of extent maps in the archive, damaged or not.
     map_pages: HashSet<u64>,
     dictionary: bool,
     extent_map: bool,
-    /// The tail and something else behind a slot's state: as after an append that did not finish.
+    /// The footer and other bytes after the commit of a commit slot, as after an unfinished append.
     append: bool,
 }
 
@@ -83,7 +83,7 @@ impl Damage {
         let len = base.bytes.len() as u64;
         let tail = file.len() != base.bytes.len() || is_hit(len - 64, len);
         let append = base.appended_from > 0 && tail && is_hit(base.appended_from, len - 64);
-        let frames = base.anatomy.frames();
+        let frames = base.dissection.frames();
         let maps = frames.iter().filter(|(_, kind)| *kind == FrameKind::ExtentPage);
         let mut damage = Self {
             index: tail,
@@ -107,15 +107,15 @@ impl Damage {
         damage
     }
 
-    /// Says whether every entry must still be found: by the index, or by the directories of all blocks.
+    /// Returns whether every entry must still be found, in the index or in block indexes.
     fn leaves_entries(&self) -> bool {
         !self.index || (self.blocks.is_empty() && !self.dictionary && !self.append)
     }
 
-    /// Says whether the content of an entry must still be read.
+    /// Returns whether the content of an entry must still be readable.
     fn leaves_content(&self, version: &Version) -> bool {
         let frames = frames_of(&version.entry);
-        // Only the map knows the blocks of its file.
+        // Only the extent map lists the blocks of its file.
         let is_mapped = frames.iter().any(|frame| self.map_pages.contains(frame));
         let of_map = !is_mapped || (!self.extent_map && self.blocks.is_empty());
         !self.dictionary && of_map && !frames.iter().any(|frame| self.blocks.contains(frame))

@@ -1,4 +1,4 @@
-//! Any bytes: opened, recovered where that is possible, listed, looked up and read.
+//! Arbitrary bytes: opened, recovered if possible, listed, looked up and read.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! Archives changed under their checksums, as a malicious writer would make them.
+//! Archives changed below their checksums, as by a malicious writer.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -10,7 +10,7 @@ fuzz_target!(|input: (u8, Vec<Change>)| {
     let (base, changes) = input;
     let base = &bases()[usize::from(base) % bases().len()];
     let operations: Vec<Operation> = changes.into_iter().map(Operation::from).collect();
-    match open(base.anatomy.rebuild(&operations)) {
+    match open(base.dissection.rebuild(&operations)) {
         Ok(archive) => {
             exercise(&*archive);
             let _ = verify(&*archive, Depth::Full);

@@ -1,14 +1,15 @@
-//! An archive with recovery data and bytes changed: what is restored is what was there.
+//! A changed archive with recovery data: restored bytes equal the original.
 //!
-//! Changes are seven bytes each: offset (four), value, length, and how. Some change the numbers of the recovery data and set their
-//! checksum right, as a malicious writer would: these promise nothing but that nothing bad happens.
+//! A change takes seven bytes: offset (four), value, length and operation. Some changes forge
+//! fields of the recovery header with a valid checksum, as a malicious writer would. These must
+//! merely do no harm.
 #![no_main]
 
 use std::sync::{Mutex, OnceLock};
 
 use libfuzzer_sys::fuzz_target;
 use nra::format::checksum::checksum;
-use nra::format::nra::recovery::{check, present, protect, restore};
+use nra::format::nra::recovery::{check, find_at_end, protect, restore};
 use nra::format::progress::Recorder;
 use nra::format::source::{MemorySource, ReadAt, Store};
 use nra::format::{Error, Result};
@@ -68,7 +69,7 @@ fn protected() -> &'static [u8] {
     static PROTECTED: OnceLock<Vec<u8>> = OnceLock::new();
     PROTECTED.get_or_init(|| {
         let store = Memory::new(TINY.to_vec());
-        protect(&store, 40, MEMORY, &Recorder::default()).expect("a whole archive");
+        protect(&store, 40, MEMORY, &Recorder::default()).expect("an undamaged archive");
         store.bytes()
     })
 }
@@ -85,7 +86,7 @@ fuzz_target!(|data: &[u8]| {
             2 => bytes.truncate(at.max(1)),
             3 => bytes.extend(std::iter::repeat_n(change[4], usize::from(change[5]))),
             _ => {
-                // The numbers in front of the last tail.
+                // The recovery header before the last footer.
                 let Some(place) = bytes.len().checked_sub(128) else { continue };
                 bytes[place + usize::from(change[5]) % 56] = change[4];
                 let sum = checksum(&bytes[place..place + 56], place as u64).to_le_bytes();
@@ -95,7 +96,7 @@ fuzz_target!(|data: &[u8]| {
         }
     }
     let source = MemorySource::new(bytes);
-    let _ = present(&source);
+    let _ = find_at_end(&source);
     let Ok(Some(report)) = check(&source, &Recorder::default()) else { return };
     let out = Memory::new(Vec::new());
     let done = restore(&source, &report, &out, MEMORY, &Recorder::default());

@@ -1,4 +1,4 @@
-//! Any tree of entries comes back from an archive as it was, whatever the options.
+//! Any tree of entries round-trips, with any options.
 #![no_main]
 
 use std::collections::{BTreeMap, HashMap};
@@ -45,7 +45,7 @@ struct NewEntry {
 
 #[derive(Debug, Clone, Arbitrary)]
 enum NewPath {
-    /// From few names, so that entries lie below each other.
+    /// Few names, so that entries lie below each other.
     Common(u8, u8, u8),
     Any(Vec<u8>),
 }
@@ -71,23 +71,23 @@ enum Content {
     LongHole(u64),
 }
 
-/// An entry that the archive must hold.
+/// An expected entry of the archive.
 struct Expected {
     entry: Entry,
-    /// `None`: too long to be compared.
+    /// `None`: too long to compare.
     content: Option<Vec<u8>>,
-    /// Which of the files that were added it is, if it is one.
+    /// Index among the added files, if it is one.
     file: Option<usize>,
     /// Files of the same group are hard links of each other.
     group: Option<usize>,
 }
 
-/// A file that was added, whether it is in the archive or not.
+/// An added file, even if it is not in the archive.
 struct Added {
     id: EntryId,
     content: Option<Vec<u8>>,
     size: u64,
-    /// Number of the file that it is a hard link of.
+    /// Index of the file that it is a hard link of.
     group: Option<usize>,
 }
 
@@ -128,7 +128,7 @@ fuzz_target!(|input: Input| {
     exercise(&*archive);
 });
 
-/// Writes an archive, and returns what must be in it.
+/// Writes an archive. Returns it with the expected entries.
 fn write(input: &Input, threads: usize) -> (Vec<u8>, BTreeMap<EntryPath, Expected>) {
     let mut writer = Writer::create(Vec::new(), input.options.to_writer(threads)).expect("options that make sense");
     let mut expected: BTreeMap<EntryPath, Expected> = BTreeMap::new();
@@ -145,16 +145,16 @@ fn write(input: &Input, threads: usize) -> (Vec<u8>, BTreeMap<EntryPath, Expecte
                 writer.add(entry.clone(), NewContent::Whole { bytes, digest: Digest::of(bytes), incompressible })
             }
             NewKind::Pieces(parts, with_digest) => {
-                if writer.begin(entry.clone()).is_err() {
+                if writer.begin_file(entry.clone()).is_err() {
                     continue;
                 }
                 (content, entry.size) = put_parts(&mut writer, parts);
-                writer.end(content.as_ref().filter(|_| *with_digest).map(|bytes| Digest::of(bytes)))
+                writer.end_file(content.as_ref().filter(|_| *with_digest).map(|bytes| Digest::of(bytes)))
             }
             NewKind::Abandoned(parts) => {
-                if writer.begin(entry).is_ok() {
+                if writer.begin_file(entry).is_ok() {
                     put_parts(&mut writer, parts);
-                    writer.abandon();
+                    writer.abandon_file();
                 }
                 continue;
             }
@@ -170,7 +170,7 @@ fn write(input: &Input, threads: usize) -> (Vec<u8>, BTreeMap<EntryPath, Expecte
             }
             _ => writer.add(entry.clone(), NewContent::None),
         };
-        // What the format can't hold is refused, and the rest goes on.
+        // An entry that the format does not allow is rejected, and the writer continues.
         let Ok(id) = added else { continue };
         let file = (entry.kind == Kind::File).then_some(files.len());
         if file.is_some() {
@@ -189,14 +189,14 @@ fn write(input: &Input, threads: usize) -> (Vec<u8>, BTreeMap<EntryPath, Expecte
     (bytes, expected)
 }
 
-/// Adds the parts of a file that was begun; returns its content, unless it is long, and its size.
+/// Adds the parts of the open file. Returns its content, unless it is long, and its size.
 fn put_parts(writer: &mut Writer<Vec<u8>>, parts: &[Content]) -> (Option<Vec<u8>>, u64) {
     let (mut content, mut size) = (Some(Vec::new()), 0);
     for part in parts {
         match part {
             Content::Hole(_) | Content::LongHole(_) => {
                 let len = part.hole();
-                if writer.hole(len).is_err() {
+                if writer.add_hole(len).is_err() {
                     continue;
                 }
                 size += len;
@@ -207,7 +207,7 @@ fn put_parts(writer: &mut Writer<Vec<u8>>, parts: &[Content]) -> (Option<Vec<u8>
             }
             _ => {
                 let bytes = part.bytes().expect("it is no hole");
-                if writer.piece(&bytes, Digest::of(&bytes), looks_incompressible(&bytes)).is_err() {
+                if writer.add_chunk(&bytes, Digest::of(&bytes), looks_incompressible(&bytes)).is_err() {
                     continue;
                 }
                 size += bytes.len() as u64;
@@ -221,7 +221,7 @@ fn put_parts(writer: &mut Writer<Vec<u8>>, parts: &[Content]) -> (Option<Vec<u8>
     (content, size)
 }
 
-/// What is above an entry is a directory, added if nobody did.
+/// Adds missing parent directories.
 fn add_parents(expected: &mut BTreeMap<EntryPath, Expected>) {
     let mut parents: Vec<EntryPath> = expected.keys().filter_map(EntryPath::parent).collect();
     while let Some(path) = parents.pop() {
@@ -235,7 +235,7 @@ fn add_parents(expected: &mut BTreeMap<EntryPath, Expected>) {
 }
 
 impl Content {
-    /// Returns the bytes of what is no hole.
+    /// Returns the bytes of a part that is not a hole.
     fn bytes(&self) -> Option<Vec<u8>> {
         match self {
             Self::Bytes(bytes) => Some(bytes.clone()),
@@ -262,7 +262,7 @@ impl Content {
 }
 
 impl NewEntry {
-    /// Returns the entry without content; `None` if it has no valid path.
+    /// Returns the entry without content, or `None` if its path is invalid.
     fn to_entry(&self) -> Option<Entry> {
         const NAMES: [&[u8]; 8] = [b"a", b"b", b"a!", b"ab", b"\xff", b"A", b"dir", b"a\n"];
         let path = match &self.path {

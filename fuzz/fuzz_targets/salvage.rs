@@ -1,4 +1,4 @@
-//! What is left of archives: nothing is brought out that was not packed, and what is brought out makes a whole archive.
+//! Salvage: only packed content is recovered, and the result is a valid archive.
 #![no_main]
 
 use std::io::{self, Write};
@@ -8,20 +8,21 @@ use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use nra::convert::{Destination, Format, NraSink, Options, Sink as To, Source, convert};
 use nra::format::archive::{Archive, Depth, OpenOptions};
-use nra::format::nra::reader::{NraReader, open_remains};
+use nra::format::nra::reader::{NraReader, open_for_salvage};
+use nra::format::nra::writer::WriterOptions;
 use nra::format::progress::Recorder;
 use nra::format::source::MemorySource;
 use nra::fuzzing::Operation;
 use nra_fuzz::{Base, Change, Hit, MAX_CONTENT, Version, bases, check_text, open, verify};
 
-/// With more hits the fuzzer could set checksums right again.
+/// With more hits, the fuzzer could repair checksums.
 const MAX_HITS: usize = 6;
 
 #[derive(Debug, Arbitrary)]
 enum Input {
-    /// Damage, and bytes in front or the first ones missing.
+    /// Damage, with foreign bytes before the archive or without its first bytes.
     Damaged { base: u8, hits: Vec<Hit>, front: Vec<u8>, missing: u16 },
-    /// Changes as a malicious writer would make them.
+    /// Changes by a malicious writer.
     Resealed { base: u8, changes: Vec<Change>, missing: u16 },
 }
 
@@ -33,24 +34,24 @@ fuzz_target!(|input: Input| {
             hits.iter().take(MAX_HITS).for_each(|hit| hit.apply(&mut file));
             front.truncate(300);
             front.extend(file.drain(..).skip(missing.into()));
-            if let Some((archive, moved)) = remains(front) {
+            if let Some((archive, moved)) = open_damaged(front) {
                 check_packed(base(number), &archive, moved);
             }
         }
         Input::Resealed { base: number, changes, missing } => {
             let operations: Vec<Operation> = changes.into_iter().map(Operation::from).collect();
-            let file = base(number).anatomy.rebuild(&operations);
-            if let Some((archive, _)) = remains(file.into_iter().skip(missing.into()).collect()) {
+            let file = base(number).dissection.rebuild(&operations);
+            if let Some((archive, _)) = open_damaged(file.into_iter().skip(missing.into()).collect()) {
                 let _ = saved(&archive);
             }
         }
     }
 });
 
-fn remains(file: Vec<u8>) -> Option<(NraReader, bool)> {
+fn open_damaged(file: Vec<u8>) -> Option<(NraReader, bool)> {
     let mut options = OpenOptions::default();
     options.cache_bytes = 32 << 20;
-    match open_remains(Arc::new(MemorySource::new(file)), &options) {
+    match open_for_salvage(Arc::new(MemorySource::new(file)), &options) {
         Ok((archive, place)) => Some((archive, place != 0)),
         Err(error) => {
             check_text(&error.to_string());
@@ -59,7 +60,7 @@ fn remains(file: Vec<u8>) -> Option<(NraReader, bool)> {
     }
 }
 
-/// Salvages what reads; `None` when an entry is too long for this.
+/// Salvages readable entries. Returns `None` if an entry is too long.
 fn saved(archive: &NraReader) -> Option<Box<dyn Archive>> {
     let content: u64 = archive.entries(0..archive.entry_count()).flatten().map(|entry| entry.size).fold(0, u64::saturating_add);
     if content > 8 * MAX_CONTENT {
@@ -76,14 +77,14 @@ fn saved(archive: &NraReader) -> Option<Box<dyn Archive>> {
     let stats = match done {
         Ok(stats) => stats,
         Err(error) => {
-            // What a damaged or malicious archive says may be more than a writer takes.
+            // A damaged or malicious archive may claim more than a writer accepts.
             check_text(&error.to_string());
             return None;
         }
     };
     let bytes = std::mem::take(&mut *out.0.lock().unwrap_or_else(PoisonError::into_inner));
     let new = open(bytes).expect("what was just written");
-    let verdict = verify(&*new, Depth::Full).expect("a whole archive");
+    let verdict = verify(&*new, Depth::Full).expect("an undamaged archive");
     assert!(verdict.damage.is_empty() && new.remarks().is_empty(), "{:?}", verdict.damage);
     assert_eq!(new.entry_count(), stats.written.entries);
     Some(new)
@@ -93,19 +94,19 @@ fn check_packed(base: &Base, archive: &NraReader, moved: bool) {
     let Some(new) = saved(archive) else { panic!("nothing in it is too much for a writer") };
     let former = if moved || archive.is_index_damaged() || !archive.remarks().is_empty() { &base.former[..] } else { &[] };
     for entry in new.entries(0..new.entry_count()) {
-        let entry = entry.expect("a whole archive");
+        let entry = entry.expect("an undamaged archive");
         let versions: Vec<&Version> = base.newest.iter().chain(former).filter(|version| version.is(&entry)).collect();
         if versions.is_empty() && entry.implied {
-            // Its own record is lost; what lies below tells that it was there.
+            // Its own record is lost; entries below it imply it.
             assert!(base.newest.iter().chain(former).any(|version| version.entry.path.is_below(&entry.path)), "{entry:?}");
             continue;
         }
-        let content = new.read_all(&entry, MAX_CONTENT).expect("a whole archive");
+        let content = new.read_all(&entry, MAX_CONTENT).expect("an undamaged archive");
         assert!(versions.iter().any(|version| version.content == content), "not what was packed: {entry:?}");
     }
 }
 
-/// Keeps what is written.
+/// Keeps the written bytes.
 #[derive(Clone, Default)]
 struct Sink(Arc<Mutex<Vec<u8>>>);
 

@@ -1,4 +1,4 @@
-//! Patterns: which entries they mean, and where these are looked for.
+//! Patterns: the entries they select, and where these are searched.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -17,7 +17,7 @@ fuzz_target!(|input: (Vec<Vec<u8>>, Vec<u8>)| {
     if let Ok(path) = EntryPath::new(path) {
         let entry = Entry::new(path.clone(), Kind::File);
         let matched = selection.matches(&entry);
-        // A path means itself, as a pattern too, and all below it.
+        // A path as a pattern selects itself and everything below it.
         let literal = Selection::new([path.as_bytes()]);
         if let Ok(literal) = &literal {
             assert!(literal.matches(&entry));
@@ -30,7 +30,7 @@ fuzz_target!(|input: (Vec<Vec<u8>>, Vec<u8>)| {
         }
         assert!(matched || !selection.unmatched().is_empty() || patterns.is_empty());
     }
-    let archive = open(bases()[1].bytes.to_vec()).expect("a whole archive");
+    let archive = open(bases()[1].bytes.to_vec()).expect("an undamaged archive");
     let found: Vec<_> = selection.entries(&*archive).expect("no damage").map(|entry| entry.expect("no damage").path).collect();
     let expected: Vec<_> = archive
         .entries(0..archive.entry_count())

@@ -1,5 +1,5 @@
-//! 7z archives: a whole file, or (when it does not begin as one) content and a header that are put into one. Checksums of the start and of the header
-//! are set right, so that what lies behind them is reached.
+//! 7z archives: a whole file, or content and a header that are combined into one. Checksums of the
+//! start and the header are corrected, so that the following structures are reached.
 #![no_main]
 
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use nra::format::source::{MemorySource, ReadAt};
 use nra_fuzz::{check_text, exercise, verify};
 
 const SIGNATURE: &[u8] = b"7z\xbc\xaf\x27\x1c\0\x04";
-/// Content that is decoded as a whole, bytes.
+/// Most content that is decoded, bytes.
 const MOST: u64 = 16 << 20;
 
 fn file(data: &[u8]) -> Vec<u8> {
@@ -43,7 +43,7 @@ fuzz_target!(|data: &[u8]| {
     match SevenzMembers::probe(&source, &options) {
         Ok(Some(archive)) => {
             archive.info().remarks.iter().for_each(|remark| check_text(remark));
-            // What a folder claims takes its time, which is no finding.
+            // Decoding a huge folder takes time, which is not a finding.
             let decoded = archive.members().decoded_bytes();
             if decoded <= MOST {
                 exercise(&archive);

@@ -1,4 +1,4 @@
-//! Shard files: opened, listed, looked up, read in all ways, verified.
+//! Shard files: opened, listed, looked up, read in every way, verified.
 #![no_main]
 
 use std::sync::Arc;

@@ -1,5 +1,6 @@
-//! tar archives: arbitrary headers are read without panic and the same in pieces as in one; what nra encodes the `tar` crate reads as nra does;
-//! and so do both read what is put together here in all ways to tell a name, a size and a target, as far as both read it.
+//! tar archives: arbitrary headers are parsed without panic, whole or in parts. The `tar` crate
+//! reads what nra encodes as nra does. Both read constructed headers, with every way to store a
+//! name, a size and a link target, the same way as far as both accept them.
 #![no_main]
 
 use std::io::Read;
@@ -10,7 +11,7 @@ use nra::format::entry::{Entry, Kind, Timestamp};
 use nra::format::path::EntryPath;
 use nra::format::tar::{Decoder, END, Event, MemberKind, encode, padding};
 
-/// Longest content that is compared.
+/// Longest content that is compared, bytes.
 const MOST: usize = 1 << 20;
 
 #[derive(Debug, Arbitrary)]
@@ -21,7 +22,7 @@ struct Input {
     step: u16,
 }
 
-/// A member with one of the ways to tell each thing of it.
+/// A member that stores each property in one of several ways.
 #[derive(Debug, Arbitrary)]
 struct Crafted {
     kind: Type,
@@ -54,7 +55,7 @@ enum Magic {
 #[derive(Debug, Arbitrary)]
 enum Name {
     Header(Vec<u8>),
-    /// In an entry in front; with the NUL byte that GNU tar puts behind it, or without.
+    /// In a preceding entry, with or without the NUL byte that GNU tar appends.
     Long(Vec<u8>, bool),
     Pax(Vec<u8>),
 }
@@ -64,13 +65,13 @@ enum Size {
     Octal,
     Spaces,
     Binary,
-    /// In a record, while the header tells nonsense.
+    /// In a record; the header holds nonsense.
     Pax(u32),
-    /// Whatever stands there, which may be a number.
+    /// Arbitrary bytes, which may be a number.
     Field([u8; 12]),
 }
 
-/// What is compared of a member.
+/// The compared properties of a member.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Seen {
     name: Vec<u8>,
@@ -119,7 +120,7 @@ fn push(mut block: [u8; 512], content: &[u8], out: &mut Vec<u8>) {
     out.resize(out.len() + padding(content.len() as u64), 0);
 }
 
-/// Names as they can stand in a field: without NUL bytes, as those end it, and of some length.
+/// Returns a name that fits a field: without NUL bytes and of limited length.
 fn field(name: &[u8], most: usize) -> Vec<u8> {
     let mut name: Vec<u8> = name.iter().copied().filter(|&byte| byte != 0).take(most).collect();
     if name.is_empty() {
@@ -129,7 +130,7 @@ fn field(name: &[u8], most: usize) -> Vec<u8> {
 }
 
 impl Crafted {
-    /// Writes the member; says what has to come back, unless that depends on how a number is read.
+    /// Writes the member. Returns the expected result, unless that depends on how a number is read.
     fn write(&self, out: &mut Vec<u8>) -> Option<Seen> {
         let kind = match self.kind {
             Type::File | Type::OldFile | Type::Contiguous => MemberKind::File,
@@ -140,7 +141,7 @@ impl Crafted {
         };
         let content = if kind == MemberKind::File { &self.content[..] } else { &[] };
         let mut records = Vec::new();
-        // In v7 nothing of the sort was known.
+        // The v7 format has none of these.
         let magic = if self.kind == Type::OldFile { Magic::V7 } else { self.magic };
         let mut long = Vec::new();
         let mut told = |name: &Name, kind: u8, key: &str, most: usize| match name {
@@ -157,7 +158,7 @@ impl Crafted {
                 (name, false)
             }
             Name::Pax(name) => {
-                // The crate takes the end of a line in a value for that of the record.
+                // The crate takes a line feed in a value for the end of the record.
                 let mut name = field(name, 5000);
                 name.iter_mut().filter(|byte| **byte == b'\n').for_each(|byte| *byte = b'n');
                 record(key, &name, &mut records);
@@ -177,7 +178,7 @@ impl Crafted {
                 format!("{nonsense:011o}\0").into_bytes()
             }
             Size::Pax(_) => format!("{:011o}\0", content.len()).into_bytes(),
-            // What is no file has no content, whatever this says: not everybody agrees.
+            // Only files have content, whatever this says; implementations disagree.
             Size::Field(field) if kind == MemberKind::File => {
                 is_known = false;
                 field.to_vec()
@@ -206,14 +207,14 @@ impl Crafted {
             name = [&prefix[..], b"/", &name].concat();
         }
         push(block, content, out);
-        // A file without content whose name ends with a slash is a directory, as the oldest form tells one.
+        // An empty file whose name ends with a slash is a directory in the oldest format.
         let is_directory = kind == MemberKind::File && content.is_empty() && name.ends_with(b"/");
         let kind = if is_directory { MemberKind::Directory } else { kind };
         is_known.then(|| Seen { name, kind, link, content: content.to_vec() })
     }
 }
 
-/// Reads with the crate `tar`, up to what it refuses.
+/// Reads with the crate `tar` up to the first error.
 fn theirs(bytes: &[u8]) -> (Vec<Seen>, bool) {
     let mut found = Vec::new();
     let mut archive = tar::Archive::new(bytes);
@@ -238,7 +239,7 @@ fn theirs(bytes: &[u8]) -> (Vec<Seen>, bool) {
     (found, true)
 }
 
-/// Reads with nra, up to what it refuses; content beyond a limit is not kept.
+/// Reads with nra up to the first error. Long content is not kept.
 fn ours(bytes: &[u8]) -> (Vec<Seen>, bool) {
     let mut decoder = Decoder::new();
     let (mut found, mut open): (Vec<Seen>, Option<Seen>) = (Vec::new(), None);
@@ -272,7 +273,7 @@ fn compare(members: &[Crafted]) {
     }
     let (mut theirs, _) = theirs(&bytes);
     for (theirs, ours) in theirs.iter_mut().zip(&ours) {
-        // To the crate a slash makes no directory.
+        // The crate does not treat a trailing slash as a directory.
         if ours.kind == MemberKind::Directory && theirs.kind == MemberKind::File {
             return;
         }
@@ -306,7 +307,8 @@ fn read(bytes: &[u8], step: usize) -> Option<Vec<(Vec<u8>, Vec<u8>)>> {
     }
 }
 
-/// Gives blocks that look like headers a right checksum, so that what lies behind it is reached.
+/// Corrects the checksums of blocks that look like headers, so that the following structures are
+/// reached.
 fn seal(bytes: &mut [u8]) {
     for block in bytes.chunks_exact_mut(512).step_by(2) {
         block[148..156].fill(b' ');
@@ -338,7 +340,8 @@ fuzz_target!(|input: Input| {
     }
     bytes.extend_from_slice(&END);
     assert_eq!(read(&bytes, usize::from(step).max(1)).as_ref(), Some(&expected));
-    // The crate takes the end of a line in a long name for that of its record; GNU tar, bsdtar and Python do not.
+    // The crate takes a line feed in a long name for the end of its record; GNU tar, bsdtar and
+    // Python do not.
     if expected.iter().any(|(name, _)| name.len() > 100 && name.contains(&b'\n')) {
         return;
     }

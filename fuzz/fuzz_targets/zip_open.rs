@@ -1,5 +1,5 @@
-//! Zip archives: as `nra_open`; and where the crate `zip` reads a member too, both give the same content, and what it reads under
-//! a plain name is there.
+//! Zip archives, as in `nra_open`. If the crate `zip` reads a member, too, both return the same
+//! content.
 #![no_main]
 
 use std::collections::HashMap;
@@ -13,7 +13,7 @@ use nra::format::source::{MemorySource, ReadAt};
 use nra::format::zip::{ZipArchive, ZipMembers};
 use nra_fuzz::{MAX_CONTENT, check_text, content_of, exercise, verify};
 
-/// Members that are compared.
+/// Most members that are compared.
 const MOST: usize = 50;
 
 fuzz_target!(|data: &[u8]| {
@@ -34,13 +34,13 @@ fuzz_target!(|data: &[u8]| {
     }
 });
 
-/// Compares what both have under one name, if there is one such member and the name means what it says.
+/// Compares the content of a name that both list once and that is unambiguous.
 fn compare(archive: &ZipArchive, data: &[u8]) {
-    // Where the directory is damaged each makes of the rest what it can.
+    // With a damaged directory, each implementation recovers what it can.
     if archive.is_index_damaged() {
         return;
     }
-    // Of several end records, as in archives behind each other, the two may mean different ones.
+    // With several end records, as in concatenated archives, the two may choose different ones.
     if data.windows(4).filter(|bytes| bytes == b"PK\x05\x06").count() > 1 {
         return;
     }
@@ -62,7 +62,8 @@ fn compare(archive: &ZipArchive, data: &[u8]) {
         };
         let Ok(found) = archive.find(name) else { continue };
         let Some((_, entry)) = found else {
-            // A name may be none, be hidden by one that differs in slashes and dots, or say less than a field beside it.
+            // A name may be invalid, be hidden by one that differs in slashes and dots, or
+            // contradict an extra field.
             let hides = |(_, other, ..): &(usize, Vec<u8>, u64, bool)| {
                 other != name && (other.starts_with(name) || name.starts_with(other))
             };

@@ -1,9 +1,9 @@
-//! Small archives without damage, and what they hold.
+//! Small undamaged archives and their content.
 
 use std::sync::LazyLock;
 
 use nra::format::entry::Entry;
-use nra::fuzzing::Anatomy;
+use nra::fuzzing::Dissection;
 
 use crate::exercise::{MAX_CONTENT, open};
 
@@ -11,13 +11,13 @@ use crate::exercise::{MAX_CONTENT, open};
 pub struct Base {
     /// The file.
     pub bytes: &'static [u8],
-    /// The file taken apart.
-    pub anatomy: Anatomy,
-    /// What the newest commit holds, in path order.
+    /// The dissected file.
+    pub dissection: Dissection,
+    /// Entries of the newest commit in path order.
     pub newest: Vec<Version>,
-    /// What earlier commits held.
+    /// Entries of earlier commits.
     pub former: Vec<Version>,
-    /// Where the last append begins; 0 if there was none.
+    /// Start of the last append; 0 if there was none.
     pub appended_from: u64,
 }
 
@@ -28,7 +28,7 @@ pub struct Version {
 }
 
 impl Version {
-    /// Says whether `entry` is this one, wherever its content is stored.
+    /// Returns whether `entry` equals this one, apart from the location of its content.
     pub fn is(&self, entry: &Entry) -> bool {
         let own = &self.entry;
         own.path == entry.path
@@ -52,19 +52,19 @@ const FILES: [&[u8]; 2] = [include_bytes!("../seeds/tiny.nra"), include_bytes!("
 
 impl Base {
     fn new(bytes: &'static [u8]) -> Self {
-        let anatomy = Anatomy::of(bytes).expect("a whole archive");
+        let dissection = Dissection::of(bytes).expect("an undamaged archive");
         let mut ends: Vec<usize> = (256..=bytes.len())
             .step_by(8)
             .filter(|&end| bytes[..end].len() >= 64 && bytes[end - 64..end].starts_with(b"NRATAIL\n"))
             .collect();
-        assert_eq!(ends.pop(), Some(bytes.len()), "the last bytes are a tail");
+        assert_eq!(ends.pop(), Some(bytes.len()), "the file ends with a footer");
         let versions = |end: usize| {
-            let archive = open(bytes[..end].to_vec()).expect("a whole archive");
+            let archive = open(bytes[..end].to_vec()).expect("an undamaged archive");
             let entries = archive.entries(0..archive.entry_count()).map(|entry| entry.expect("no damage"));
             entries.map(|entry| Version { content: archive.read_all(&entry, MAX_CONTENT).expect("no damage"), entry }).collect()
         };
         let appended_from = ends.last().map_or(0, |&end| end as u64);
         let former = ends.into_iter().flat_map(|end| -> Vec<Version> { versions(end) }).collect();
-        Self { bytes, anatomy, newest: versions(bytes.len()), former, appended_from }
+        Self { bytes, dissection, newest: versions(bytes.len()), former, appended_from }
     }
 }

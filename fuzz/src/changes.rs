@@ -1,24 +1,24 @@
-//! Changes to archives, made from the bytes that the fuzzer gives.
+//! Changes to archives, derived from fuzzer input.
 
 use arbitrary::Arbitrary;
 use nra::fuzzing::{Operation, Part};
 
-/// A change under the checksums, see [`Operation`].
+/// A change below the checksums, see [`Operation`].
 #[derive(Debug, Arbitrary)]
 pub enum Change {
-    Overwrite { item: u8, part: Place, at: u16, bytes: Vec<u8> },
-    Insert { item: u8, part: Place, at: u16, bytes: Vec<u8> },
-    Remove { item: u8, part: Place, at: u16, len: u8 },
-    Redirect { item: u8, from: u8, to: u8 },
-    Drop { item: u8 },
-    Repeat { item: u8 },
+    Overwrite { element: u8, part: Place, at: u16, bytes: Vec<u8> },
+    Insert { element: u8, part: Place, at: u16, bytes: Vec<u8> },
+    Remove { element: u8, part: Place, at: u16, len: u8 },
+    Redirect { element: u8, from: u8, to: u8 },
+    Drop { element: u8 },
+    Repeat { element: u8 },
 }
 
 #[derive(Debug, Clone, Copy, Arbitrary)]
 pub enum Place {
     Header,
     Payload,
-    Directory,
+    BlockIndex,
 }
 
 impl From<Place> for Part {
@@ -26,7 +26,7 @@ impl From<Place> for Part {
         match place {
             Place::Header => Self::Header,
             Place::Payload => Self::Payload,
-            Place::Directory => Self::Directory,
+            Place::BlockIndex => Self::BlockIndex,
         }
     }
 }
@@ -34,32 +34,32 @@ impl From<Place> for Part {
 impl From<Change> for Operation {
     fn from(change: Change) -> Self {
         match change {
-            Change::Overwrite { item, part, at, bytes } => {
-                Self::Overwrite { item: item.into(), part: part.into(), at: at.into(), bytes }
+            Change::Overwrite { element, part, at, bytes } => {
+                Self::Overwrite { element: element.into(), part: part.into(), at: at.into(), bytes }
             }
-            Change::Insert { item, part, at, bytes } => {
-                Self::Insert { item: item.into(), part: part.into(), at: at.into(), bytes }
+            Change::Insert { element, part, at, bytes } => {
+                Self::Insert { element: element.into(), part: part.into(), at: at.into(), bytes }
             }
-            Change::Remove { item, part, at, len } => {
-                Self::Remove { item: item.into(), part: part.into(), at: at.into(), len: len.into() }
+            Change::Remove { element, part, at, len } => {
+                Self::Remove { element: element.into(), part: part.into(), at: at.into(), len: len.into() }
             }
-            Change::Redirect { item, from, to } => Self::Redirect { item: item.into(), from: from.into(), to: to.into() },
-            Change::Drop { item } => Self::Drop { item: item.into() },
-            Change::Repeat { item } => Self::Repeat { item: item.into() },
+            Change::Redirect { element, from, to } => Self::Redirect { element: element.into(), from: from.into(), to: to.into() },
+            Change::Drop { element } => Self::Drop { element: element.into() },
+            Change::Repeat { element } => Self::Repeat { element: element.into() },
         }
     }
 }
 
-/// Damage to the bytes of a file, which nothing is set right after.
+/// Damage to the bytes of a file. Checksums are not corrected.
 #[derive(Debug, Arbitrary)]
 pub enum Hit {
-    /// Bits of one byte.
+    /// Flips bits of one byte.
     Flip { at: u32, mask: u8 },
-    /// Zero bytes, as from a sector that was lost.
+    /// Zero bytes, as of a lost sector.
     Zero { at: u32, len: u16 },
-    /// The end is cut off.
+    /// Truncates the file.
     Cut { at: u32 },
-    /// Bytes follow.
+    /// Appends bytes.
     Append { bytes: Vec<u8> },
 }
 

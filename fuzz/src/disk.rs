@@ -12,12 +12,12 @@ pub struct Disk {
 }
 
 impl Disk {
-    /// A file with this content.
+    /// Returns a file with this content.
     pub fn new(bytes: Vec<u8>) -> Self {
         Self { len: bytes.len() as u64, bytes: Mutex::new(bytes) }
     }
 
-    /// What is in it now.
+    /// Returns its current content.
     pub fn bytes(&self) -> Vec<u8> {
         self.lock().clone()
     }

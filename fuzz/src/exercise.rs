@@ -1,4 +1,4 @@
-//! Everything that can be done with an archive, and what must hold for any.
+//! All operations on an archive, and what must hold for any archive.
 
 use std::sync::{Arc, Once};
 
@@ -10,12 +10,12 @@ use nra::format::path::is_unsafe_to_show;
 use nra::format::progress::Recorder;
 use nra::format::source::MemorySource;
 
-/// Content that is read at most, bytes.
+/// Most content that is read, bytes.
 pub const MAX_CONTENT: u64 = 1 << 20;
-/// Entries that are looked at.
+/// Most entries that are visited.
 const MAX_ENTRIES: usize = 300;
 
-/// Opens bytes as an archive, in memory.
+/// Opens an archive in memory.
 pub fn open(bytes: Vec<u8>) -> Result<Box<dyn Archive>> {
     let mut options = OpenOptions::default();
     options.cache_bytes = 32 << 20;
@@ -26,7 +26,7 @@ pub fn open(bytes: Vec<u8>) -> Result<Box<dyn Archive>> {
 pub fn verify(archive: &dyn Archive, depth: Depth) -> Result<Verdict> {
     static ONE_THREAD: Once = Once::new();
     ONE_THREAD.call_once(|| {
-        // Threads that wait for work cost more than the work does.
+        // Idle worker threads cost more than the work.
         rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread().build_global().expect("it is built once");
     });
     let verdict = archive.verify(depth, None, &Recorder::default())?;
@@ -37,17 +37,17 @@ pub fn verify(archive: &dyn Archive, depth: Depth) -> Result<Verdict> {
     Ok(verdict)
 }
 
-/// Checks that a text for people has nothing in it that changes what a terminal shows.
+/// Asserts that a message contains no characters that control a terminal.
 pub fn check_text(text: &str) {
     assert!(!text.chars().any(is_unsafe_to_show), "{text:?}");
 }
 
-/// Hands on a value; of an error only the text is checked.
+/// Returns a value. Of an error, only the message is checked.
 fn checked<T>(result: Result<T>) -> Option<T> {
     result.inspect_err(|error| check_text(&error.to_string())).ok()
 }
 
-/// Reads the whole content of an entry in one way: `None` when it is refused or too long.
+/// Reads the content of an entry in one way. Returns `None` if that fails or it is too long.
 pub fn content_of(archive: &dyn Archive, entry: &Entry, access: Option<Access>) -> Option<Vec<u8>> {
     let Some(access) = access else { return checked(archive.read_all(entry, MAX_CONTENT)) };
     if entry.size > MAX_CONTENT {
@@ -65,7 +65,7 @@ pub fn content_of(archive: &dyn Archive, entry: &Entry, access: Option<Access>) 
     checked(read).map(|()| content)
 }
 
-/// Lists, looks up and reads an archive by all ways there are, and compares what they give.
+/// Lists, looks up and reads an archive in every way, and compares the results.
 pub fn exercise(archive: &dyn Archive) {
     let count = archive.entry_count();
     let _ = checked(archive.totals(0..count));
@@ -74,7 +74,7 @@ pub fn exercise(archive: &dyn Archive) {
         let Some(entry) = checked(listed) else { continue };
         describe(archive, Some(&entry));
         survey(archive, &entry);
-        // Neighbours take the same ways: some do for all.
+        // Neighbors behave alike, so some stand for all.
         if number < 8 || number % 8 == 0 {
             check_content(archive, &entry);
             look_up(archive, &entry, number);
@@ -95,7 +95,7 @@ pub fn exercise(archive: &dyn Archive) {
     describe(archive, None);
 }
 
-/// Asks what headers tell of an entry, or of the whole.
+/// Requests the header fields of an entry or of the archive.
 fn describe(archive: &dyn Archive, entry: Option<&Entry>) {
     if let Some(Some(table)) = checked(archive.describe(entry)) {
         assert!(table.rows.len() <= MAX_ROWS && table.rows.len() as u64 <= table.row_count);
@@ -103,7 +103,7 @@ fn describe(archive: &dyn Archive, entry: Option<&Entry>) {
     }
 }
 
-/// Asks where the content of an entry lies; none of it is read for that.
+/// Requests the location of the content of an entry. Content is not read.
 fn survey(archive: &dyn Archive, entry: &Entry) {
     let _ = checked(archive.stored_bytes(entry));
     if let Some(holes) = checked(archive.holes(entry)) {
@@ -115,7 +115,7 @@ fn survey(archive: &dyn Archive, entry: &Entry) {
     }
 }
 
-/// Looks up an entry that was listed, and what lies below it.
+/// Looks up a listed entry and everything below it.
 fn look_up(archive: &dyn Archive, entry: &Entry, number: u64) {
     if let Some(Some((found, again))) = checked(archive.find(entry.path.as_bytes())) {
         assert_eq!(again.path, entry.path);
@@ -135,7 +135,7 @@ fn look_up(archive: &dyn Archive, entry: &Entry, number: u64) {
     }
 }
 
-/// Reads content by all ways: two that succeed give the same bytes.
+/// Reads content in every way. Two successful ways return the same bytes.
 fn check_content(archive: &dyn Archive, entry: &Entry) {
     let ways = [None, Some(Access::Random), Some(Access::Sequential)];
     let contents: Vec<Vec<u8>> = ways.into_iter().filter_map(|way| content_of(archive, entry, way)).collect();

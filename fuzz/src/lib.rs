@@ -1,4 +1,5 @@
-//! What the fuzz targets share: archives to begin with, changes to them, and what must hold whatever the bytes.
+//! Shared parts of the fuzz targets: initial archives, changes to them, and assertions that hold
+//! for any bytes.
 
 mod archives;
 mod changes;

@@ -19,8 +19,8 @@ use crate::ui::Ui;
 use nra_convert::named;
 use nra_format::Error;
 use nra_format::crypt::Keyring;
-use nra_format::nra::recovery::standing;
-use nra_format::nra::writer::{StoreEnd, Writer, WriterOptions, WriterStats};
+use nra_format::nra::recovery::find_current;
+use nra_format::nra::writer::{AppendDestination, Writer, WriterOptions, WriterStats};
 use nra_format::path::{EntryPath, Quoted, normal};
 use nra_format::progress::Warning;
 use nra_format::source::{FileSource, FileStore, ReadAt, Rehearsal, Store};
@@ -65,7 +65,7 @@ pub struct ChangeSummary {
 /// An archive opened for a commit.
 pub struct Change {
     /// The writer of the commit.
-    pub writer: Writer<StoreEnd>,
+    pub writer: Writer<AppendDestination>,
     /// Its name, quoted.
     pub name: String,
     path: PathBuf,
@@ -265,7 +265,7 @@ impl PriorState {
     }
 
     fn of(source: &dyn ReadAt) -> Result<Self, Error> {
-        Ok(Self { is_protected: standing(source)?.is_some(), length: source.len() })
+        Ok(Self { is_protected: find_current(source)?.is_some(), length: source.len() })
     }
 
     /// Converts an error of the attempt into a failure that reports whether the archive or its recovery data changed.
@@ -273,7 +273,7 @@ impl PriorState {
         let is_full = matches!(&error, Error::Io { source, .. }
             if matches!(source.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge));
         let failure = explain(named(error, path.as_os_str().as_bytes()), name);
-        let is_there = |file: &FileSource| standing(file).is_ok_and(|recovery| recovery.is_some());
+        let is_there = |file: &FileSource| find_current(file).is_ok_and(|recovery| recovery.is_some());
         let now = FileSource::open(path);
         if self.is_protected && !now.as_ref().is_ok_and(is_there) {
             return failure.hint(format!("this attempt removed the recovery data; run nra protect {name} to add it again"));

@@ -235,7 +235,7 @@ pub fn remark(opened: &Opened, ui: &Ui) {
     let mut remarks = opened.archive.remarks();
     // Data of a running append is not the remains of an unfinished one.
     if let Some(unfinished) =
-        NraReader::of(&*opened.archive).and_then(NraReader::remains).filter(|_| !damage && is_locked(&opened.path))
+        NraReader::downcast(&*opened.archive).and_then(NraReader::trailing_remark).filter(|_| !damage && is_locked(&opened.path))
     {
         remarks.retain(|remark| remark != unfinished);
     }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-pub use nra_format::nra::recovery::{Geometry, Report};
+pub use nra_format::nra::recovery::{RecoveryHeader, Report};
 
 use crate::compact::Target;
 use crate::sink::new_file::NewFile;
@@ -21,9 +21,9 @@ pub const MEMORY_BYTES: u64 = 256 << 20;
 /// # Errors
 ///
 /// What [`protect`](recovery::protect) gives, `Unsupported` for what is no NRA archive, and `Io` when another process is changing the archive.
-pub fn protect(archive: &Path, percent: u32, memory_bytes: u64, monitor: &dyn Monitor) -> Result<Geometry> {
+pub fn protect(archive: &Path, percent: u32, memory_bytes: u64, monitor: &dyn Monitor) -> Result<RecoveryHeader> {
     let store = Arc::new(FileStore::open(archive)?);
-    NraReader::refuse_others(store.clone())?;
+    NraReader::reject_other_formats(store.clone())?;
     recovery::protect(&*store, percent, memory_bytes, monitor)
 }
 
@@ -32,9 +32,9 @@ pub fn protect(archive: &Path, percent: u32, memory_bytes: u64, monitor: &dyn Mo
 /// # Errors
 ///
 /// As [`protect`].
-pub fn plan(archive: &Path, percent: u32, memory_bytes: u64) -> Result<Geometry> {
+pub fn plan(archive: &Path, percent: u32, memory_bytes: u64) -> Result<RecoveryHeader> {
     let source = Arc::new(FileSource::open(archive)?);
-    NraReader::refuse_others(source.clone())?;
+    NraReader::reject_other_formats(source.clone())?;
     recovery::plan(&*source, percent, memory_bytes)
 }
 

@@ -159,7 +159,7 @@ fn protect_rejects_other_files() {
         for command in ["protect", "compact", "mkdir"] {
             let said = room.run(&if command == "mkdir" { vec![command, name, "x"] } else { vec![command, name] });
             assert_eq!(said.code, Some(4), "{}", said.err);
-            assert!(said.err.contains("a file that is no NRA archive") && said.err.contains("nra convert"), "{}", said.err);
+            assert!(said.err.contains("a file that is not an NRA archive") && said.err.contains("nra convert"), "{}", said.err);
         }
         assert_eq!(room.run(&["protect", name, "-n"]).code, Some(4));
     }

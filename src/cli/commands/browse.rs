@@ -19,7 +19,7 @@ use nra_format::Error;
 use nra_format::archive::{Archive, Extension, OpenOptions, is_no_archive, open_path};
 use nra_format::container::Container;
 use nra_format::crypt::{Keyring, Secret};
-use nra_format::nra::reader::{NraReader, open_remains};
+use nra_format::nra::reader::{NraReader, open_for_salvage};
 use nra_format::path::Quoted;
 use nra_format::progress::{Severity, Warning};
 use nra_format::source::FileSource;
@@ -341,7 +341,7 @@ fn open_damaged(path: &Path, options: &OpenOptions, error: Error) -> Result<(Nra
     if !(matches!(error, Error::Corrupt { .. }) || matches!(error, Error::NotAnArchive { .. }) && by_name) {
         return Err(error);
     }
-    let found = FileSource::open(path).and_then(|source| open_remains(Arc::new(source), options));
+    let found = FileSource::open(path).and_then(|source| open_for_salvage(Arc::new(source), options));
     match found {
         Ok((archive, base)) if base > 0 => Ok((archive, format!("damaged: {base} unexpected bytes before the archive"))),
         Ok((archive, base)) if base < 0 => {

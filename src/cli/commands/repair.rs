@@ -114,7 +114,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         (true, true) => Outcome::Degraded,
         (true, false) => Outcome::Done,
     };
-    let geometry = report.geometry;
+    let geometry = report.recovery_header;
     let summary = Summary {
         archive: ArchiveField::new(args.output.as_ref().filter(|_| written).unwrap_or(&path)),
         dry_run: args.dry_run,
@@ -125,7 +125,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         damaged_bytes: report.damaged_bytes,
         damaged_shards: report.damaged_shards,
         shard_bytes: geometry.shard_len,
-        damaged_parity_shards: report.damaged_parities,
+        damaged_parity_shards: report.damaged_parity_shards,
         recovery_data_undamaged: report.recovery_is_whole,
         groups: geometry.groups,
         unrecoverable_groups: report.lost_groups,
@@ -162,25 +162,25 @@ fn summary_line(report: &Report, args: &Args, name: &str, ui: &Ui) -> String {
     if !report.recovery_is_whole {
         what.push("recovery data".to_owned());
     }
-    if report.behind > 0 {
-        what.push(format!("{} past the end", ui.size(report.behind)));
+    if report.trailing_bytes > 0 {
+        what.push(format!("{} past the end", ui.size(report.trailing_bytes)));
     }
     let what = what.join(" and ");
     if args.dry_run { format!("{name}: damaged: {what}; all of it can be restored") } else { format!("{name}: restored: {what}") }
 }
 
 fn report_unrecoverable(report: &Report, name: &str, ui: &Ui) {
-    let (lost, left) = report.worst;
-    let shard = u64::from(report.geometry.shard_len);
+    let (lost, left) = report.worst_group;
+    let shard = u64::from(report.recovery_header.shard_len);
     let (lost, left) = (ui.size(lost * shard), ui.size(left * shard));
-    let groups = match report.geometry.groups {
+    let groups = match report.recovery_header.groups {
         1 => String::new(),
         groups => format!(" in {} of {} groups; in the worst one", report.lost_groups, nra_text::count(groups.into())),
     };
     let damaged = ui.size(report.damaged_bytes);
     let message = format!(
         "{name}: damage of {damaged} exceeds the recovery data of {} %{groups}: {lost} lost, at most {left} can be restored; nothing was changed",
-        report.geometry.percent
+        report.recovery_header.percent
     );
     ui.console().failure(&Failure::damaged(message).hint(format!("use nra salvage {name} -o OUT to recover readable entries")));
 }

@@ -62,7 +62,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     };
     let done = revert(&mut change.writer, commit, &selection, &progress, &mut print)?;
     drop(progress);
-    if done.entries == 0 && done.left_out > 0 {
+    if done.entries == 0 && done.skipped > 0 {
         return Err(Failure::failed(format!(
             "{}: none of the selected entries can be restored; nothing was changed",
             change.name

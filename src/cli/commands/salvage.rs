@@ -16,7 +16,7 @@ use crate::ui::{self, Ui};
 use nra_convert::{Destination, Format, NraSink, Options, Sink, Source, UnreadableAsZero, convert};
 use nra_format::Error;
 use nra_format::archive::{Archive, OpenOptions, open_path};
-use nra_format::nra::reader::{NraReader, open_remains};
+use nra_format::nra::reader::{NraReader, open_for_salvage};
 use nra_format::nra::writer::WriterOptions;
 use nra_format::path::Quoted;
 use nra_format::progress::{Severity, Warning};
@@ -87,7 +87,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     check_different_file(&args.archive, Some(&args.output), "choose another name to keep the damaged archive")?;
     let opened = args.keys.open(&name, |key| {
         options.key = key;
-        open_remains(Arc::clone(&source), &options)
+        open_for_salvage(Arc::clone(&source), &options)
     })?;
     let (archive, base) = opened.map_err(|error| explain(error, &args.archive, &name))?;
     if archive.entry_count() == 0 && archive.is_index_damaged() {
@@ -165,7 +165,7 @@ fn explain(error: Error, path: &Path, name: &str) -> Failure {
         return archive_errors::explain(error, name);
     }
     match open_path(path, &OpenOptions::default()) {
-        Ok(other) if NraReader::of(&*other).is_none() => {
+        Ok(other) if NraReader::downcast(&*other).is_none() => {
             let container = other.container();
             Failure::damaged(format!("{name}: salvage supports only NRA 5 archives, not {container}"))
                 .hint(format!("use nra convert --keep-going {name} OUT to keep readable entries"))

@@ -95,7 +95,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let seconds = progress.elapsed();
     drop(progress);
     let mut verdict = verdict.map_err(|error| archive_errors::explain(error, &opened.name))?;
-    let remains = NraReader::of(&*opened.archive).is_some_and(NraReader::has_remains);
+    let remains = NraReader::downcast(&*opened.archive).is_some_and(NraReader::has_trailing_bytes);
     // While another process changes the archive, bytes past its end and missing recovery data are not damage.
     let only_recovery = verdict.damage.iter().all(|damage| damage.structure == FrameKind::Recovery.name());
     let is_busy = (remains || !verdict.damage.is_empty()) && only_recovery && is_locked(&opened.path);
@@ -135,7 +135,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
 
 /// Returns whether the check included all entries.
 fn is_complete(opened: &Opened) -> bool {
-    NraReader::of(&*opened.archive).map_or_else(|| !opened.archive.is_index_damaged(), NraReader::is_complete)
+    NraReader::downcast(&*opened.archive).map_or_else(|| !opened.archive.is_index_damaged(), NraReader::is_complete)
 }
 
 fn report_damage(damage: &Damage, ui: &mut Ui) -> CommandResult<()> {
@@ -193,7 +193,7 @@ fn print_result(verdict: &Verdict, opened: &Opened, seconds: Duration, ui: &mut 
             Some(false) => failure.hint("the damage exceeds the recovery data"),
             None => failure,
         };
-        let is_nra = NraReader::of(&*opened.archive).is_some();
+        let is_nra = NraReader::downcast(&*opened.archive).is_some();
         let next = match (is_nra, loses_entries) {
             (true, false) => format!("use nra salvage {name} -o OUT to create an undamaged archive"),
             (true, true) => {

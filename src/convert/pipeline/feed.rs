@@ -132,7 +132,7 @@ impl<'a, W: Write + Send> Feed<'a, W> {
     ///
     /// As [`Writer::keep`].
     pub(crate) fn keep(&mut self, path: &EntryPath) -> Result<EntryId> {
-        self.writer.keep(path)
+        self.writer.reference_entry(path)
     }
 
     /// Counts a name that gives no entry.
@@ -166,30 +166,30 @@ impl<'a, W: Write + Send> Feed<'a, W> {
             Item::Begin(entry) => {
                 monitor.current(entry.path.as_bytes());
                 self.begun = Some(entry.clone());
-                match self.writer.begin(entry) {
+                match self.writer.begin_file(entry) {
                     Ok(()) => self.skipping = false,
                     Err(error @ (Error::Usage { .. } | Error::Limit { .. })) => self.give_up(&error, monitor),
                     Err(error) => return Err(error),
                 }
             }
             Item::Piece(piece) if !self.skipping => {
-                let added = self.writer.piece(batch.run(piece.run), piece.digest, piece.incompressible);
+                let added = self.writer.add_chunk(batch.run(piece.run), piece.digest, piece.incompressible);
                 self.or_give_up(added, monitor)?;
                 self.count(monitor);
             }
             Item::Hole(len) if !self.skipping => {
-                let added = self.writer.hole(len);
+                let added = self.writer.add_hole(len);
                 self.or_give_up(added, monitor)?;
                 self.count(monitor);
             }
             Item::End(digest) if !self.skipping => {
                 let entry = self.begun.take().expect("a file that ends was begun");
-                let ended = self.writer.end(digest);
+                let ended = self.writer.end_file(digest);
                 self.note(&entry.path);
                 return Ok(self.settle(ended, monitor)?.map(|id| (id, Some(entry))));
             }
             Item::Abandon if !self.skipping => {
-                self.writer.abandon();
+                self.writer.abandon_file();
                 self.skipped += 1;
             }
             Item::Piece(_) | Item::Hole(_) | Item::End(_) | Item::Abandon => {}
@@ -202,7 +202,7 @@ impl<'a, W: Write + Send> Feed<'a, W> {
     fn or_give_up(&mut self, added: Result<()>, monitor: &dyn Monitor) -> Result<()> {
         match added {
             Err(error @ (Error::Usage { .. } | Error::Limit { .. })) => {
-                self.writer.abandon();
+                self.writer.abandon_file();
                 self.give_up(&error, monitor);
                 Ok(())
             }

@@ -23,7 +23,7 @@ use crate::stats::Stats;
 use nra_format::archive::Archive;
 use nra_format::entry::Kind;
 use nra_format::error::{Error, Result, Subject};
-use nra_format::nra::writer::{StoreEnd, Writer};
+use nra_format::nra::writer::{AppendDestination, Writer};
 use nra_format::path::EntryPath;
 use nra_format::progress::Monitor;
 
@@ -48,7 +48,7 @@ pub enum Sink<'a> {
     /// The next commit of an .nra archive.
     Commit(PathBuf, CommitSink),
     /// A commit of an .nra archive that is being made, among its other changes. The caller finishes it. The path is that of the archive.
-    Pending(&'a Path, &'a mut Writer<StoreEnd>),
+    Pending(&'a Path, &'a mut Writer<AppendDestination>),
     /// A directory on disk.
     Directory(DirectorySink<'a>),
     /// Nothing is written: the conversion to this sink is only tried.

@@ -93,7 +93,7 @@ fn write_output(input: Opened<'_>, output: Output, sink: &NraSink, options: &Opt
         writer_options.attributes.extend(Narrower::new(&options.metadata).whole(&info.attributes));
         // Damage is reported entry by entry, and a selection is made entry by entry: copying blocks can do neither.
         let is_copied = !options.keep_going && !archive.is_index_damaged() && !sink.recompress && selection.is_none();
-        if let Some(archive) = NraReader::of(&**archive).filter(|_| is_copied) {
+        if let Some(archive) = NraReader::downcast(&**archive).filter(|_| is_copied) {
             return copy(archive, output, writer_options, options, monitor);
         }
     }
@@ -138,7 +138,7 @@ fn write_output(input: Opened<'_>, output: Output, sink: &NraSink, options: &Opt
     let (output, written) = writer.finish(monitor)?;
     monitor.check()?;
     output.publish(options.sync)?;
-    Ok(Stats { written, skipped: skipped + written.left_out, input_bytes, incomplete, ..Stats::default() })
+    Ok(Stats { written, skipped: skipped + written.skipped, input_bytes, incomplete, ..Stats::default() })
 }
 
 /// Stores an archive of the same format: blocks move as they are.

@@ -279,16 +279,16 @@ mod tests {
 
     use super::*;
     use nra_format::archive::{OpenOptions, open};
-    use nra_format::nra::testing::{check_told, lying_archive};
+    use nra_format::nra::testing::{archive_with_false_links, assert_links_reported};
     use nra_format::progress::Recorder;
     use nra_format::source::MemorySource;
 
     #[test]
     fn links_are_those_that_agree() {
-        let archive = open(Arc::new(MemorySource::new(lying_archive())), &OpenOptions::default()).unwrap();
+        let archive = open(Arc::new(MemorySource::new(archive_with_false_links())), &OpenOptions::default()).unwrap();
         let monitor = Recorder::default();
         let order = Order::new(&*archive, None, Scattered::InFront, false, &monitor).unwrap();
-        check_told(&monitor);
+        assert_links_reported(&monitor);
         let links = (0..order.len()).filter_map(|place| {
             let entry = order.entry(&*archive, place).unwrap();
             order.link(place).map(|first| (entry.path.to_string(), first.to_string()))

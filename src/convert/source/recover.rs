@@ -119,11 +119,11 @@ impl Taker<'_> {
             return Ok(());
         }
         let id = if entry.size > WHOLE_MAX as u64 {
-            self.writer.begin(new)?;
+            self.writer.begin_file(new)?;
             match self.pieces(entry) {
-                Ok(()) => self.writer.end(None)?,
+                Ok(()) => self.writer.end_file(None)?,
                 Err(error) => {
-                    self.writer.abandon();
+                    self.writer.abandon_file();
                     return Err(error);
                 }
             }
@@ -157,7 +157,7 @@ impl Taker<'_> {
             }
             Part::Hole(len) => {
                 cut(writer, buffer, true)?;
-                writer.hole(len)
+                writer.add_hole(len)
             }
         })?;
         cut(writer, buffer, true)
@@ -169,7 +169,7 @@ fn cut(writer: &mut Writer<Output>, buffer: &mut Vec<u8>, last: bool) -> Result<
     let mut from = 0;
     while let Some(len) = buffer.get(from..).filter(|rest| !rest.is_empty()).and_then(|rest| next_piece(rest, last)) {
         let piece = &buffer[from..from + len];
-        writer.piece(piece, Digest::of(piece), looks_incompressible(piece))?;
+        writer.add_chunk(piece, Digest::of(piece), looks_incompressible(piece))?;
         from += len;
     }
     buffer.drain(..from);

@@ -1,7 +1,7 @@
-//! What differs between two commits of one archive.
+//! Differences between two commits of one archive.
 //!
-//! Commits share the pages that did not change (nra.md, section 9): leaves that both have are not read, so that the cost follows
-//! what changed, and the number of leaves.
+//! Commits share unchanged pages (nra.md, section 9). Shared leaf pages are not read, so the cost
+//! depends on the changes and on the number of leaf pages.
 
 use std::cmp::Ordering;
 use std::collections::HashSet;
@@ -16,23 +16,23 @@ use nra_core::error::{Error, Result};
 /// A difference between two commits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
-    /// An entry that the later one has.
+    /// An entry that only the later commit has.
     Added(Entry),
-    /// An entry that the earlier one has.
+    /// An entry that only the earlier commit has.
     Removed(Entry),
-    /// An entry of both: as it was, as it is.
+    /// An entry that both commits have: earlier version, later version.
     Changed(Entry, Entry),
 }
 
 impl Change {
-    /// Returns the entry as it is, or was before it was removed.
+    /// Returns the later version of the entry, or the earlier one if the entry was removed.
     pub fn entry(&self) -> &Entry {
         let (Self::Added(entry) | Self::Removed(entry) | Self::Changed(_, entry)) = self;
         entry
     }
 }
 
-/// Hands what differs between two commits of one archive to `visit`, in path order.
+/// Calls `visit` for each difference between two commits of one archive, in path order.
 pub(super) fn each_change<E: From<Error>>(
     before: &NraReader,
     after: &NraReader,
@@ -63,7 +63,7 @@ pub(super) fn each_change<E: From<Error>>(
     }
 }
 
-/// Returns the numbers of the entries that are in none of the `shared` leaves.
+/// Returns the numbers of the entries outside the `shared` leaf pages.
 fn own_numbers(state: &NraReader, leaves: &[(FrameRef, Range<u64>)], shared: &HashSet<FrameRef>) -> Vec<Range<u64>> {
     let mut own: Vec<Range<u64>> = Vec::new();
     let mut next = 0;

@@ -5,74 +5,75 @@
 use crate::content::FrameRef;
 use crate::frame::REFERENCE_LEN;
 use crate::layout::{Field, commit as field};
-use crate::records::metadata::{put_attributes, take_attributes};
+use crate::records::metadata::{encode_attribute_set, parse_attribute_set};
 use nra_core::entry::{Attribute, Timestamp};
 use nra_core::limits::{MAX_MESSAGE, MAX_OFFSET, MAX_RUNS};
 use nra_core::wire::{Cursor, Malformed};
 
-/// Length of the part with fixed places.
+/// Length of the fixed part, bytes.
 pub const FIXED_LEN: usize = 208;
 
 const HAS_TIME: u32 = 1 << 0;
 
-/// One complete state of an archive.
+/// One complete version of an archive.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Commit {
-    /// Same in all commits of an archive.
+    /// Identity of the archive, equal in all of its commits.
     pub archive_id: [u8; 16],
-    /// 1 for the first.
+    /// Number, from 1.
     pub number: u64,
-    /// When it was made, if that is told.
+    /// Time of the commit, if it is recorded.
     pub time: Option<Timestamp>,
-    /// Entries.
+    /// Number of entries.
     pub entries: u64,
-    /// Entries of kind file.
+    /// Number of files.
     pub files: u64,
-    /// Sum of the sizes of all files.
+    /// Sum of the sizes of all files, bytes.
     pub content_bytes: u64,
-    /// Sum of the lengths of all pieces.
-    pub piece_bytes: u64,
-    /// Sum of the stored payloads of all blocks.
+    /// Sum of the lengths of all chunks, bytes.
+    pub chunk_bytes: u64,
+    /// Sum of the stored payloads of all blocks, bytes.
     pub stored_bytes: u64,
-    /// Blocks.
+    /// Number of blocks.
     pub blocks: u64,
-    /// Pieces.
-    pub pieces: u64,
-    /// Root of the entry tree.
+    /// Number of chunks.
+    pub chunks: u64,
+    /// Root page of the entry tree.
     pub entry_root: Option<FrameRef>,
-    /// The commit before.
+    /// The preceding commit.
     pub previous: Option<FrameRef>,
     /// Archive attributes.
     pub attributes: Option<FrameRef>,
-    /// Greatest number of a link group that was given so far; 0 = none.
+    /// Highest link group number in use; 0 = none.
     pub link_groups: u64,
-    /// Roots of the chunk runs, at most 16.
+    /// Root pages of the chunk runs, at most 16.
     pub runs: Vec<FrameRef>,
-    /// Message given by the user, at most 65,535 bytes.
+    /// Message, at most 65,535 bytes.
     pub message: String,
 }
 
 impl Commit {
-    /// Returns the payload.
+    /// Returns the payload of the commit frame.
     ///
     /// # Panics
     ///
-    /// When there are more runs or a longer message than allowed; a writer refuses the latter where it is given.
+    /// If there are too many chunk runs or the message is too long. A writer merges runs and
+    /// rejects long messages.
     pub fn encode(&self) -> Vec<u8> {
         let run_count = u32::try_from(self.runs.len()).ok().filter(|&runs| runs <= MAX_RUNS);
         let run_count = run_count.expect("a writer merges runs");
         let message_len = u32::try_from(self.message.len()).ok().filter(|_| self.message.len() <= MAX_MESSAGE);
-        let message_len = message_len.expect("a writer refuses longer messages");
+        let message_len = message_len.expect("a writer rejects longer messages");
         let mut bytes = vec![0; FIXED_LEN];
         let mut u64s = |field: Field<8>, value: u64| field.put(&mut bytes, value.to_le_bytes());
         u64s(field::NUMBER, self.number);
         u64s(field::ENTRIES, self.entries);
         u64s(field::FILES, self.files);
         u64s(field::CONTENT_BYTES, self.content_bytes);
-        u64s(field::CHUNK_BYTES, self.piece_bytes);
+        u64s(field::CHUNK_BYTES, self.chunk_bytes);
         u64s(field::STORED_BYTES, self.stored_bytes);
         u64s(field::BLOCKS, self.blocks);
-        u64s(field::CHUNKS, self.pieces);
+        u64s(field::CHUNKS, self.chunks);
         u64s(field::LINK_GROUPS, self.link_groups);
         if let Some(time) = self.time {
             field::SECONDS.put(&mut bytes, time.seconds.to_le_bytes());
@@ -90,7 +91,7 @@ impl Commit {
         bytes
     }
 
-    /// Parses a payload.
+    /// Parses the payload of a commit frame.
     pub(crate) fn parse(payload: &[u8]) -> Result<Self, Malformed> {
         let mut cursor = Cursor::new(payload);
         let fixed: [u8; FIXED_LEN] = cursor.array()?;
@@ -106,7 +107,7 @@ impl Commit {
         }
         let mut runs = Vec::new();
         for _ in 0..run_count {
-            runs.push(FrameRef::parse(&cursor.array()?)?.ok_or("a chunk run that is none")?);
+            runs.push(FrameRef::parse(&cursor.array()?)?.ok_or("an empty reference to a chunk run")?);
         }
         let message_len = usize::try_from(u32_of(field::MESSAGE_LEN)).unwrap_or(usize::MAX);
         if message_len > MAX_MESSAGE {
@@ -121,10 +122,10 @@ impl Commit {
             entries: u64_of(field::ENTRIES),
             files: u64_of(field::FILES),
             content_bytes: u64_of(field::CONTENT_BYTES),
-            piece_bytes: u64_of(field::CHUNK_BYTES),
+            chunk_bytes: u64_of(field::CHUNK_BYTES),
             stored_bytes: u64_of(field::STORED_BYTES),
             blocks: u64_of(field::BLOCKS),
-            pieces: u64_of(field::CHUNKS),
+            chunks: u64_of(field::CHUNKS),
             entry_root: reference(field::ENTRY_ROOT)?,
             previous: reference(field::PREVIOUS)?,
             attributes: reference(field::ATTRIBUTES)?,
@@ -136,26 +137,27 @@ impl Commit {
         Ok(commit)
     }
 
-    /// Checks the rules that fields keep among each other.
+    /// Checks the rules that relate fields to each other.
     pub(crate) fn check(&self) -> Result<(), Malformed> {
         let counts =
-            [self.entries, self.content_bytes, self.piece_bytes, self.stored_bytes, self.blocks, self.pieces, self.link_groups];
+            [self.entries, self.content_bytes, self.chunk_bytes, self.stored_bytes, self.blocks, self.chunks, self.link_groups];
         if counts.into_iter().any(|count| count > MAX_OFFSET) {
-            return Err("a count or sum beyond 2^63".into());
+            return Err("a count or sum above 2^63 - 1".into());
         }
         if self.files > self.entries {
             return Err(format!("{} files among {} entries", self.files, self.entries));
         }
         if (self.entries == 0) != self.entry_root.is_none() {
-            return Err(format!("{} entries, root of the entry tree: {:?}", self.entries, self.entry_root));
+            return Err(format!("{} entries with the root page {:?}", self.entries, self.entry_root));
         }
         if self.number == 0 || (self.number == 1) != self.previous.is_none() {
-            return Err(format!("commit {}, the one before: {:?}", self.number, self.previous));
+            return Err(format!("commit {} with the preceding commit {:?}", self.number, self.previous));
         }
         Ok(())
     }
 
-    /// Returns the archive id that follows from the other fields (reproducible archives; spec section 13).
+    /// Returns the archive ID derived from the other fields, for reproducible archives (section
+    /// 13).
     pub fn derived_id(&self) -> [u8; 16] {
         let mut id = [0; 16];
         let rest = &self.encode()[field::NUMBER.offset..];
@@ -174,17 +176,17 @@ fn time(fixed: &[u8; FIXED_LEN]) -> Result<Option<Timestamp>, Malformed> {
     }
 }
 
-/// Returns the payload of an attributes frame; `attributes` are sorted and not empty.
+/// Returns the payload of an attributes frame. `attributes` is sorted and not empty.
 pub fn encode_attributes(attributes: &[Attribute]) -> Vec<u8> {
     let mut payload = Vec::new();
-    put_attributes(&mut payload, attributes);
+    encode_attribute_set(&mut payload, attributes);
     payload
 }
 
 /// Parses the payload of an attributes frame.
 pub(crate) fn parse_attributes(payload: &[u8]) -> Result<Vec<Attribute>, Malformed> {
     let mut cursor = Cursor::new(payload);
-    let attributes = take_attributes(&mut cursor)?;
+    let attributes = parse_attribute_set(&mut cursor)?;
     cursor.end("the attributes")?;
     Ok(attributes)
 }
@@ -196,7 +198,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn full() -> Commit {
-        let reference = |n: u64| FrameRef { offset: n * 256, length: 128, check: n };
+        let reference = |n: u64| FrameRef { offset: n * 256, length: 128, header_checksum: n };
         let mut commit = Commit {
             archive_id: *b"0123456789abcdef",
             number: 2,
@@ -204,10 +206,10 @@ mod tests {
             entries: 7,
             files: 6,
             content_bytes: 5,
-            piece_bytes: 4,
+            chunk_bytes: 4,
             stored_bytes: 3,
             blocks: 2,
-            pieces: 1,
+            chunks: 1,
             entry_root: Some(reference(1)),
             previous: Some(reference(2)),
             attributes: Some(reference(3)),
@@ -220,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn commits_come_back() {
+    fn commits_round_trip() {
         let first = Commit { number: 1, ..Commit::default() };
         for commit in [first, full()] {
             let payload = commit.encode();
@@ -232,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_commits_are_refused() {
+    fn broken_commits_are_rejected() {
         let with = |change: &dyn Fn(&mut Commit)| {
             let mut commit = full();
             change(&mut commit);
@@ -250,13 +252,13 @@ mod tests {
             ("no root", with(&|c| c.entry_root = None)),
             ("no entries", with(&|c| (c.entries, c.files) = (0, 0))),
             ("more files than entries", with(&|c| c.files = 8)),
-            ("count", with(&|c| c.pieces = 1 << 63)),
+            ("count", with(&|c| c.chunks = 1 << 63)),
             ("nanoseconds", with(&|c| c.time = Some(Timestamp { seconds: 0, nanoseconds: 1_000_000_000 }))),
             ("time without flag", at(field::FLAGS.offset, 0)),
             ("unknown flag", at(field::FLAGS.offset, 3)),
             ("link groups", with(&|c| c.link_groups = 1 << 63)),
             ("runs", at(field::RUNS.offset, 17)),
-            ("a run that is none", with(&|c| c.runs[0] = FrameRef { offset: 0, length: 0, check: 0 })),
+            ("a run that is none", with(&|c| c.runs[0] = FrameRef { offset: 0, length: 0, header_checksum: 0 })),
             ("message", at(full().encode().len() - 1, 0xff)),
             ("message length", at(field::MESSAGE_LEN.offset + 2, 1)),
             ("reserved bytes", at(field::RESERVED.offset, 1)),
@@ -267,7 +269,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn attributes_come_back(attributes in any_attributes()) {
+        fn attributes_round_trip(attributes in any_attributes()) {
             let payload = encode_attributes(&attributes);
             let parsed = parse_attributes(&payload);
             prop_assert_eq!(parsed.is_ok(), !attributes.is_empty());
@@ -276,7 +278,7 @@ mod tests {
         }
 
         #[test]
-        fn changed_bytes_do_no_harm(at in any::<prop::sample::Index>(), to: u8) {
+        fn changed_bytes_do_not_panic(at in any::<prop::sample::Index>(), to: u8) {
             let mut payload = full().encode();
             let at = at.index(payload.len());
             payload[at] = to;
@@ -287,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn attributes_out_of_order_are_refused() {
+    fn unsorted_attributes_are_rejected() {
         let attribute =
             |name: &[u8]| Attribute { namespace: nra_core::entry::Namespace::User, name: name.into(), value: Box::default() };
         for bad in [[attribute(b"b"), attribute(b"a")], [attribute(b"a"), attribute(b"a")]] {

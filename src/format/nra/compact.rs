@@ -1,8 +1,9 @@
-//! An archive written anew without what no kept commit needs.
+//! Compaction: writes an archive anew without the content that only dropped commits need.
 //!
-//! Each kept commit is made again on top of the one before, with its time, its message and its attributes; numbers begin with 1 and the archive
-//! gets an identity of its own. Blocks of which at least half is needed move as they are stored; what is needed of the others
-//! is taken out and packed again. Nothing goes around damage: an archive that does not read is refused.
+//! Each kept commit is written again on top of the preceding one, with its time, message and
+//! attributes. Numbers start at 1, and the archive gets a new ID. A block of which at least half is
+//! needed is copied as stored. The needed part of any other block is read and packed again. A
+//! damaged archive is rejected.
 //!
 //! Spec: nra.md, sections 7, 13 and 17.
 
@@ -13,10 +14,10 @@ use std::sync::Arc;
 
 use crate::changes::{Change, each_change};
 use crate::content::{BlockRef, Content, FrameRef, Segment};
-use crate::head::TAIL_LEN;
-use crate::parts::Parts;
+use crate::footer::FOOTER_LEN;
+use crate::range_set::RangeSet;
 use crate::reader::NraReader;
-use crate::writer::{Adopted, EntryId, FromStart, NewContent, Writer, WriterOptions, WriterStats};
+use crate::writer::{CopiedBlock, EntryId, FileDestination, NewContent, Writer, WriterOptions, WriterStats};
 use nra_core::archive::{Archive, OpenOptions};
 use nra_core::crypt::Keyring;
 use nra_core::entry::{Entry, Kind};
@@ -26,38 +27,42 @@ use nra_core::path::EntryPath;
 use nra_core::progress::{Counter, Monitor, Warning};
 use nra_core::source::{ReadAt, Store};
 
-/// Alignments that a moved payload keeps, the largest first.
+/// Alignments that a copied payload keeps, largest first.
 const ALIGNMENTS: [u32; 4] = [4_096, 64, 32, 16];
 
-/// What compacting an archive comes to.
+/// The result of a compaction, or the estimate of one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Compaction {
-    /// Commits that are kept.
+    /// Kept commits.
     pub commits: u64,
-    /// Commits that are dropped.
+    /// Dropped commits.
     pub dropped_commits: u64,
-    /// Bytes of the archive as it is.
+    /// Length of the archive before compaction, bytes.
     pub before_bytes: u64,
-    /// Bytes of the new archive; of a plan those of the present one without the content that goes: what its index loses is not known before.
+    /// Length of the new archive, bytes. An estimate subtracts the dropped content only, because
+    /// the savings in the index are unknown.
     pub after_bytes: u64,
-    /// Blocks that move as they are.
+    /// Blocks that are copied as stored.
     pub moved_blocks: u64,
-    /// Blocks of which the needed part is packed again.
+    /// Blocks of which only the needed part is packed again.
     pub repacked_blocks: u64,
     /// Stored bytes of content that no kept commit needs.
     pub dropped_bytes: u64,
-    /// Damage that the recovery data of the archive as it is restores, in percent; `None`: it has none. The new archive gets none here.
+    /// Percentage of the archive's recovery data, if it has any. Compaction writes no recovery
+    /// data.
     pub recovery_percent: Option<u32>,
-    /// It is a plan: `after_bytes` is about what comes of it.
+    /// Whether this is an estimate (see `after_bytes`).
     pub estimated: bool,
 }
 
-/// Brings the entries of an archive to a new one. Blocks of which at least half is needed move as they are stored, decrypted and encrypted again where one of the
-/// archives is encrypted; what is needed of the others is taken out and packed again. `narrow` may change what is recorded of an entry, not its path and content.
+/// Copies the entries of an archive to a new one. A block of which at least half is needed is
+/// copied as stored, and encrypted again if either archive is encrypted. The needed part of any
+/// other block is packed again. `narrow` may change the metadata of an entry, but not its path and
+/// content.
 ///
 /// # Errors
 ///
-/// `Corrupt` when something needed is damaged; what `narrow` and writing give; `Cancelled`.
+/// `Corrupt` if something needed is damaged; `Cancelled`; errors of `narrow` and of writing.
 pub fn copy<W: Write + Send>(
     archive: &NraReader,
     writer: &mut Writer<W>,
@@ -65,47 +70,49 @@ pub fn copy<W: Write + Send>(
     monitor: &dyn Monitor,
 ) -> Result<()> {
     monitor.expect(Counter::Entries, archive.entry_count());
-    let mut needs = Needs::default();
+    let mut needs = NeededBlocks::default();
     let mut entries = Vec::new();
     for entry in archive.entries(0..archive.entry_count()) {
         monitor.check()?;
         let mut entry = entry?;
         narrow(&mut entry)?;
-        needs.note(archive, &entry)?;
+        needs.add_entry(archive, &entry)?;
         entries.push(entry);
     }
-    let (dense, _) = needs.judge(Compaction::default(), 0);
-    Mover { dense, ..Mover::default() }.add(archive, entries, Names::default(), writer, monitor)
+    let (moved_whole, _) = needs.plan_blocks(Compaction::default(), 0);
+    BlockMover { moved_whole, ..BlockMover::default() }.add(archive, entries, FileNames::default(), writer, monitor)
 }
 
-/// The commits that are kept, and the blocks that they need.
+/// The kept commits and the blocks they need.
 struct Plan {
-    /// Their numbers, the oldest first. Each is opened when its turn comes, so that memory does not follow their number.
+    /// Numbers of the kept commits, oldest first. Each commit is opened when it is needed, so
+    /// memory does not grow with their number.
     numbers: Vec<u64>,
-    /// The keys that the archive has now.
+    /// The current keys of the archive.
     encryption: Option<Keyring>,
-    /// Offsets of the blocks that move.
-    dense: HashSet<u64>,
+    /// Offsets of the blocks that are copied as stored.
+    moved_whole: HashSet<u64>,
     compaction: Compaction,
 }
 
-/// Tells what [`compact`] would do; nothing is written.
+/// Estimates the result of [`compact`] without writing.
 ///
 /// # Errors
 ///
 /// As [`compact`].
 pub fn plan(source: &Arc<dyn ReadAt>, keep: u64, options: &WriterOptions, monitor: &dyn Monitor) -> Result<Compaction> {
-    Plan::make(source, keep, options, monitor).map(|plan| Compaction { estimated: true, ..plan.compaction })
+    Plan::new(source, keep, options, monitor).map(|plan| Compaction { estimated: true, ..plan.compaction })
 }
 
-/// Writes what the newest `keep` commits of `source` need to a new file. `open` opens it, as it is by then: empty the first time, and then once for each commit that follows.
-/// When this returns all of it will survive a failing machine. Of the options those about compression and resources count, and the keys of an encrypted archive, which
-/// the new one has too.
+/// Writes the newest `keep` commits of `source` to a new file. `open` opens that file once for each
+/// commit; the file is empty the first time. When this function returns, the new file is on disk.
+/// Of `options`, only those for compression, resources and keys are used; the new archive has the
+/// keys of the old one.
 ///
 /// # Errors
 ///
-/// `Usage` when no commit is to be kept, `Unsupported` for archives that are not of NRA 5, `KeyNeeded` for one that is encrypted, `Corrupt` when something needed is damaged;
-/// what writing gives; `Cancelled`.
+/// `Usage` if `keep` is 0; `Unsupported` if the file is not an NRA 5 archive; `KeyNeeded` if it is
+/// encrypted; `Corrupt` if something needed is damaged; `Cancelled`; errors of writing.
 pub fn compact(
     source: &Arc<dyn ReadAt>,
     keep: u64,
@@ -113,8 +120,8 @@ pub fn compact(
     options: &WriterOptions,
     monitor: &dyn Monitor,
 ) -> Result<Compaction> {
-    let Plan { numbers, encryption, dense, mut compaction } = Plan::make(source, keep, options, monitor)?;
-    let mut mover = Mover { dense, ..Mover::default() };
+    let Plan { numbers, encryption, moved_whole, mut compaction } = Plan::new(source, keep, options, monitor)?;
+    let mut mover = BlockMover { moved_whole, ..BlockMover::default() };
     let mut before: Option<NraReader> = None;
     for number in numbers {
         let state = open_commit(source, Some(number), options)?;
@@ -128,16 +135,16 @@ pub fn compact(
             None => {
                 options.attributes.clone_from(&info.attributes);
                 let store = open()?;
-                let mut writer = Writer::create(FromStart::new(Arc::clone(&store)), options)?;
+                let mut writer = Writer::create(FileDestination::new(Arc::clone(&store)), options)?;
                 let entries = state.entries(0..state.entry_count()).collect::<Result<Vec<Entry>>>()?;
-                mover.add(&state, entries, Names::default(), &mut writer, monitor)?;
+                mover.add(&state, entries, FileNames::default(), &mut writer, monitor)?;
                 let stats = writer.finish(monitor)?.1;
                 store.sync()?;
                 stats
             }
             Some(before) => {
                 let mut writer = Writer::append(open()?, options)?;
-                // One that changed the keys alone is a commit, too.
+                // A commit that changed only the keys is kept as well.
                 writer.force_commit();
                 writer.set_attributes(info.attributes.clone())?;
                 let mut changed = Vec::new();
@@ -145,7 +152,7 @@ pub fn compact(
                 each_change::<Error>(before, &state, &mut |change| {
                     match change {
                         Change::Added(entry) | Change::Changed(_, entry) => changed.push(entry),
-                        // With a directory goes what is below it.
+                        // Removing a directory removes everything below it.
                         Change::Removed(entry) if last.as_ref().is_some_and(|last| entry.path.is_below(last)) => {}
                         Change::Removed(entry) => {
                             writer.remove(&entry.path)?;
@@ -154,14 +161,14 @@ pub fn compact(
                     }
                     monitor.check()
                 })?;
-                let names = Names::of_unchanged(&state, &changed, monitor)?;
+                let names = FileNames::of_unchanged(&state, &changed, monitor)?;
                 mover.add(&state, changed, names, &mut writer, monitor)?;
                 writer.finish(monitor)?.1
             }
         };
         let WriterStats { entries, content_bytes, archive_bytes, .. } = stats;
         if (entries, content_bytes) != (info.entries, info.content_bytes) {
-            let detail = format!("{entries} entries came of {} of commit {:?}", info.entries, info.commit);
+            let detail = format!("{entries} entries were written instead of {} of commit {:?}", info.entries, info.commit);
             return Err(Error::corrupt("entry tree", 0, detail));
         }
         compaction.after_bytes = archive_bytes;
@@ -171,18 +178,18 @@ pub fn compact(
 }
 
 impl Plan {
-    fn make(source: &Arc<dyn ReadAt>, keep: u64, options: &WriterOptions, monitor: &dyn Monitor) -> Result<Self> {
+    fn new(source: &Arc<dyn ReadAt>, keep: u64, options: &WriterOptions, monitor: &dyn Monitor) -> Result<Self> {
         if keep == 0 {
-            return Err(Error::Usage { detail: "at least one commit has to be kept".into() });
+            return Err(Error::Usage { detail: "at least one commit must be kept".into() });
         }
-        NraReader::refuse_others(Arc::clone(source))?;
+        NraReader::reject_other_formats(Arc::clone(source))?;
         let newest = open_commit(source, None, options)?;
-        refuse_later(source, &newest, options)?;
+        reject_lost_commit(source, &newest, options)?;
         let mut numbers = newest.commits().map(|commit| Ok(commit?.number)).collect::<Result<Vec<u64>>>()?;
         let all = numbers.len() as u64;
         numbers.truncate(usize::try_from(keep).unwrap_or(usize::MAX));
         numbers.reverse();
-        let mut needs = Needs::default();
+        let mut needs = NeededBlocks::default();
         let mut before: Option<NraReader> = None;
         for &number in &numbers {
             let state = open_commit(source, Some(number), options)?;
@@ -191,11 +198,11 @@ impl Plan {
                 None => {
                     for entry in state.entries(0..state.entry_count()) {
                         monitor.check()?;
-                        needs.note(&state, &entry?)?;
+                        needs.add_entry(&state, &entry?)?;
                     }
                 }
                 Some(before) => each_change::<Error>(before, &state, &mut |change| match change {
-                    Change::Added(entry) | Change::Changed(_, entry) => needs.note(&state, &entry),
+                    Change::Added(entry) | Change::Changed(_, entry) => needs.add_entry(&state, &entry),
                     Change::Removed(_) => monitor.check(),
                 })?,
             }
@@ -207,48 +214,52 @@ impl Plan {
         let recovery_percent = newest.info().recovery.map(|recovery| recovery.percent);
         let dropped_commits = all - commits;
         let compaction = Compaction { commits, dropped_commits, before_bytes, recovery_percent, ..Compaction::default() };
-        let (dense, compaction) = needs.judge(compaction, stored_bytes);
-        Ok(Self { numbers, encryption: newest.keyring().cloned(), dense, compaction })
+        let (moved_whole, compaction) = needs.plan_blocks(compaction, stored_bytes);
+        Ok(Self { numbers, encryption: newest.keyring().cloned(), moved_whole, compaction })
     }
 }
 
-/// Refuses an archive that has a later commit than `newest`, which lost its tail: it would not be in the new archive.
-fn refuse_later(source: &Arc<dyn ReadAt>, newest: &NraReader, options: &WriterOptions) -> Result<()> {
-    if !newest.has_remains() {
+/// Rejects an archive that has a commit later than `newest` without a footer: that commit would be
+/// dropped.
+fn reject_lost_commit(source: &Arc<dyn ReadAt>, newest: &NraReader, options: &WriterOptions) -> Result<()> {
+    if !newest.has_trailing_bytes() {
         return Ok(());
     }
     let open = OpenOptions { cache_bytes: options.memory_bytes / 4, recover: true, ..OpenOptions::default() };
     let last = NraReader::open_unlocked(Arc::clone(source), &open, options.encryption.as_ref())?;
     match last.info().commit.filter(|&number| Some(number) > newest.info().commit) {
-        Some(number) => Err(Error::corrupt("tail", source.len() - TAIL_LEN as u64, format!("that of commit {number} is lost"))),
+        Some(number) => {
+            Err(Error::corrupt("footer", source.len() - FOOTER_LEN as u64, format!("the footer of commit {number} is lost")))
+        }
         None => Ok(()),
     }
 }
 
-/// Opens a commit, the newest if no number is given.
+/// Opens a commit, or the newest one if `commit` is `None`.
 fn open_commit(source: &Arc<dyn ReadAt>, commit: Option<u64>, options: &WriterOptions) -> Result<NraReader> {
     let cache_bytes = options.memory_bytes / 4;
     let open = OpenOptions { cache_bytes, recover: false, commit, ..OpenOptions::default() };
     NraReader::open_unlocked(Arc::clone(source), &open, options.encryption.as_ref())
 }
 
-/// The parts of blocks that are needed. Its size follows the archive, not the number of names that need a part.
+/// The needed ranges of blocks. The size depends on the archive, not on the number of entries that
+/// share a range.
 #[derive(Default)]
-struct Needs {
-    /// By offset.
-    blocks: BTreeMap<u64, Need>,
-    /// Roots of the extent maps that were gone through.
+struct NeededBlocks {
+    /// Needed ranges by block offset.
+    blocks: BTreeMap<u64, NeededRanges>,
+    /// Root pages of the extent maps that were visited.
     maps: HashSet<FrameRef>,
 }
 
-/// A block, and the parts of its payload that are needed.
-struct Need {
+/// A block and the needed ranges of its raw payload.
+struct NeededRanges {
     block: BlockRef,
-    parts: Parts,
+    parts: RangeSet,
 }
 
-impl Needs {
-    fn note(&mut self, state: &NraReader, entry: &Entry) -> Result<()> {
+impl NeededBlocks {
+    fn add_entry(&mut self, state: &NraReader, entry: &Entry) -> Result<()> {
         if let Content::Map(root, _) = entry.content()
             && !self.maps.insert(*root)
         {
@@ -257,7 +268,7 @@ impl Needs {
         state.each_segment(entry, 0..entry.size, &mut |segment, _| {
             if let Segment::Data(extent) = segment {
                 let block = extent.block;
-                let need = self.blocks.entry(block.offset).or_insert_with(|| Need { block, parts: Parts::default() });
+                let need = self.blocks.entry(block.offset).or_insert_with(|| NeededRanges { block, parts: RangeSet::default() });
                 let start = u64::from(extent.offset);
                 need.parts.add(start, start.saturating_add(extent.len));
             }
@@ -265,14 +276,14 @@ impl Needs {
         })
     }
 
-    /// Returns the blocks that move, and adds what becomes of the others.
-    fn judge(self, mut compaction: Compaction, stored_bytes: u64) -> (HashSet<u64>, Compaction) {
-        let mut dense = HashSet::new();
+    /// Returns the blocks to copy as stored, and adds the estimate to `compaction`.
+    fn plan_blocks(self, mut compaction: Compaction, stored_bytes: u64) -> (HashSet<u64>, Compaction) {
+        let mut moved_whole = HashSet::new();
         let mut kept = 0u64;
-        for Need { block, parts } in self.blocks.into_values() {
+        for NeededRanges { block, parts } in self.blocks.into_values() {
             let used = parts.bytes();
             if used * 2 >= u64::from(block.raw_len) {
-                dense.insert(block.offset);
+                moved_whole.insert(block.offset);
                 compaction.moved_blocks += 1;
                 kept += u64::from(block.stored_len);
             } else {
@@ -284,29 +295,29 @@ impl Needs {
         }
         compaction.dropped_bytes = stored_bytes.saturating_sub(kept);
         compaction.after_bytes = compaction.before_bytes.saturating_sub(compaction.dropped_bytes);
-        (dense, compaction)
+        (moved_whole, compaction)
     }
 }
 
-/// What further names of a file become links to, or share the content of.
-struct Names {
+/// Entries that later names of the same file link to or copy from.
+struct FileNames {
     links: LinkGroups,
-    /// Names that did not change, of link groups in which another did.
+    /// Unchanged names in link groups in which another name changed.
     unchanged: HashMap<LinkKey, EntryPath>,
-    /// The first that was added of those that are hard links of each other.
+    /// The first added entry of each set of hard links.
     added: HashMap<LinkKey, EntryId>,
-    /// The first that was added of each content with an extent map, and its length.
+    /// The first added entry of each extent map, with the length of its content.
     maps: HashMap<(Content, u64), EntryId>,
 }
 
-impl Default for Names {
+impl Default for FileNames {
     fn default() -> Self {
         Self { links: LinkGroups::exact(), unchanged: HashMap::new(), added: HashMap::new(), maps: HashMap::new() }
     }
 }
 
-impl Names {
-    /// Looks for the names that did not change in the link groups of those that did.
+impl FileNames {
+    /// Collects the unchanged names in the link groups of the changed entries.
     fn of_unchanged(state: &NraReader, changed: &[Entry], monitor: &dyn Monitor) -> Result<Self> {
         let mut names = Self::default();
         let groups: HashSet<u64> = changed.iter().map(|entry| entry.link_group).filter(|&group| group != 0).collect();
@@ -328,22 +339,23 @@ impl Names {
         Ok(names)
     }
 
-    /// Tells of an entry that it is no link of the others of its group. Entries come in path order.
-    fn tell(&mut self, entry: &Entry, monitor: &dyn Monitor) {
+    /// Reports an entry that does not match its link group. Entries come in path order.
+    fn report_link(&mut self, entry: &Entry, monitor: &dyn Monitor) {
         if self.links.key(entry).is_some_and(|key| self.links.differs(key)) {
             let path = entry.path.as_bytes().to_vec();
             monitor.warn(Warning::degraded(path, NO_LINK));
         }
     }
 
-    /// Adds an entry with its content, as a link where it is one.
+    /// Adds an entry with its content, or as a hard link.
     fn put<W: Write + Send>(&mut self, state: &NraReader, mut entry: Entry, writer: &mut Writer<W>) -> Result<()> {
         let key = self.links.key(&entry);
-        // Links are told by their first entry: numbers of the old archive mean nothing in the new one.
+        // The writer derives link groups from the first entry; numbers of the old archive mean
+        // nothing in the new one.
         entry.link_group = 0;
         if let Some(key) = key {
             if let Some(path) = self.unchanged.remove(&key) {
-                self.added.insert(key, writer.keep(&path)?);
+                self.added.insert(key, writer.reference_entry(&path)?);
             }
             if let Some(&first) = self.added.get(&key) {
                 return writer.add_link(entry, first).map(drop);
@@ -364,8 +376,8 @@ impl Names {
     }
 }
 
-/// Says of what the writer refuses that it is the archive that is wrong, since everything comes from there.
-fn of_archive(error: Error, path: &EntryPath) -> Error {
+/// Reports a rejected entry as damage of the archive, since every entry comes from there.
+fn as_archive_damage(error: Error, path: &EntryPath) -> Error {
     match error {
         Error::Usage { detail } => Error::corrupt("entry record", 0, detail),
         Error::Limit { .. } => Error::corrupt("entry record", 0, format!("{path} cannot be stored: {error}")),
@@ -373,23 +385,23 @@ fn of_archive(error: Error, path: &EntryPath) -> Error {
     }
 }
 
-/// Brings entries and their content to the new archive.
+/// Copies blocks and entries to the new archive.
 #[derive(Default)]
-struct Mover {
-    dense: HashSet<u64>,
-    /// Blocks that are there, by their offsets in the old archive.
+struct BlockMover {
+    moved_whole: HashSet<u64>,
+    /// Blocks that were copied, by their offsets in the old archive.
     moved: HashSet<u64>,
-    /// Offsets of dictionaries, old and new.
+    /// Offsets of dictionaries: old to new.
     dictionaries: HashMap<u64, u64>,
 }
 
-impl Mover {
-    /// Adds entries of `state`, each behind the last block that it needs.
+impl BlockMover {
+    /// Adds the entries of `state`. Each is added after the last block it needs.
     fn add<W: Write + Send>(
         &mut self,
         state: &NraReader,
         entries: Vec<Entry>,
-        mut names: Names,
+        mut names: FileNames,
         writer: &mut Writer<W>,
         monitor: &dyn Monitor,
     ) -> Result<()> {
@@ -397,7 +409,7 @@ impl Mover {
         let mut order: Vec<(bool, u64, Entry)> = Vec::with_capacity(entries.len());
         let mut maps: HashMap<FrameRef, (bool, u64)> = HashMap::new();
         for entry in entries {
-            names.tell(&entry, monitor);
+            names.report_link(&entry, monitor);
             let root = if let Content::Map(root, _) = entry.content() { Some(*root) } else { None };
             if let Some(&(mixed, last)) = root.and_then(|root| maps.get(&root)) {
                 order.push((mixed, last, entry));
@@ -407,7 +419,7 @@ impl Mover {
             state.each_segment(&entry, 0..entry.size, &mut |segment, _| {
                 if let Segment::Data(extent) = segment {
                     let offset = extent.block.offset;
-                    if !self.dense.contains(&offset) {
+                    if !self.moved_whole.contains(&offset) {
                         mixed = true;
                     } else if !self.moved.contains(&offset) {
                         blocks.insert(offset, extent.block);
@@ -421,79 +433,79 @@ impl Mover {
             }
             order.push((mixed, last, entry));
         }
-        // The names of a file together.
+        // Keeps the names of a file together.
         order.sort_by_key(|(mixed, last, entry)| (*mixed, *last, entry.position(), entry.link_group));
         for (mixed, last, entry) in order {
             monitor.check()?;
             monitor.add(Counter::Entries, 1);
-            // What is packed again comes behind all that moves.
+            // Repacked content follows all copied blocks.
             let upto = if mixed { u64::MAX } else { last };
             while let Some(first) = blocks.first_entry().filter(|first| *first.key() <= upto) {
-                self.bring(state, &first.remove(), writer)?;
+                self.copy_block_once(state, &first.remove(), writer)?;
             }
             let path = entry.path.clone();
-            names.put(state, entry, writer).map_err(|error| of_archive(error, &path))?;
+            names.put(state, entry, writer).map_err(|error| as_archive_damage(error, &path))?;
         }
         Ok(())
     }
 
-    /// Moves a block, unless something in it is there already.
-    fn bring<W: Write + Send>(&mut self, state: &NraReader, block: &BlockRef, writer: &mut Writer<W>) -> Result<()> {
+    /// Copies a block unless one of its chunks is already present.
+    fn copy_block_once<W: Write + Send>(&mut self, state: &NraReader, block: &BlockRef, writer: &mut Writer<W>) -> Result<()> {
         self.moved.insert(block.offset);
         let stored = state.stored_block(block)?;
         let mut digests = HashSet::new();
-        if stored.pieces.as_slice().iter().any(|piece| !digests.insert(piece.digest) || writer.has_piece(&piece.digest)) {
+        if stored.chunks.as_slice().iter().any(|chunk| !digests.insert(chunk.digest) || writer.has_chunk(&chunk.digest)) {
             return Ok(());
         }
         let dictionary = match (stored.dictionary, self.dictionaries.get(&stored.dictionary)) {
             (0, _) => 0,
             (_, Some(&known)) => known,
             (old, None) => {
-                let new = writer.adopt_dictionary(&*state.stored_dictionary(old)?)?;
+                let new = writer.copy_dictionary(&*state.stored_dictionary(old)?)?;
                 self.dictionaries.insert(old, new);
                 new
             }
         };
         let align = ALIGNMENTS.into_iter().find(|&align| stored.payload % u64::from(align) == 0).unwrap_or(0);
         let (codec, raw_len) = (stored.codec, stored.raw_len);
-        writer.adopt(&Adopted { codec, raw_len, stored: &stored.stored, pieces: &stored.pieces, dictionary, align })
+        writer.copy_block(&CopiedBlock { codec, raw_len, stored: &stored.stored, chunks: &stored.chunks, dictionary, align })
     }
 }
 
-/// Adds an entry; pieces that are not there are read and stored.
+/// Adds an entry. Chunks that are not present yet are read and stored.
 fn put<W: Write + Send>(state: &NraReader, entry: Entry, writer: &mut Writer<W>) -> Result<EntryId> {
     let digest = match entry.content() {
         Content::None => return writer.add(entry, NewContent::None),
         Content::List(_, digest) | Content::Map(_, digest) => digest.as_deref().copied(),
-        Content::Extent(_) | Content::Raw(..) => None,
+        Content::Extent(_) | Content::Uncompressed(..) => None,
     };
     debug_assert_eq!(entry.kind, Kind::File);
-    writer.begin(entry.clone())?;
+    writer.begin_file(entry.clone())?;
     let mut at = 0u64;
     let mut bytes = Vec::new();
     let done = state.each_segment(&entry, 0..entry.size, &mut |segment, _| {
         let extent = match segment {
             Segment::Hole(len) => {
                 at += len;
-                return writer.hole(*len);
+                return writer.add_hole(*len);
             }
             Segment::Data(extent) => extent,
         };
         let incompressible = extent.block.raw_len == extent.block.stored_len;
-        for (digest, len) in state.extent_pieces(extent)? {
-            if writer.has_piece(&digest) {
-                writer.known_piece(&digest)?;
+        for (digest, len) in state.extent_chunks(extent)? {
+            if writer.has_chunk(&digest) {
+                writer.add_known_chunk(&digest)?;
             } else {
-                bytes.resize(usize::try_from(len).expect("a piece fits a block"), 0);
+                bytes.resize(usize::try_from(len).expect("a chunk fits a block"), 0);
                 state.read_at(&entry, at, &mut bytes)?;
-                writer.piece(&bytes, digest, incompressible)?;
+                writer.add_chunk(&bytes, digest, incompressible)?;
             }
             at += u64::from(len);
         }
         Ok(())
     });
     done?;
-    writer.end(digest)
+    writer.end_file(digest)
 }
 
 #[cfg(test)]

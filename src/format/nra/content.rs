@@ -1,4 +1,4 @@
-//! Where the content of an entry lies in an NRA file.
+//! Locations of content in an NRA file.
 //!
 //! Spec: nra.md, section 8.4.
 
@@ -7,18 +7,20 @@ use std::hash::{Hash, Hasher};
 use nra_core::digest::Digest;
 use nra_core::entry::{EngineLocation, Entry, Location};
 
-/// Reference to a frame: offset, whole length, and the header checksum it must have. Spec: nra.md, section 2.
+/// Reference to a frame: offset, frame length and expected header checksum. Spec: nra.md, section
+/// 2.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FrameRef {
-    /// File offset.
+    /// File offset of the frame.
     pub offset: u64,
-    /// Whole length of the frame, bytes.
+    /// Frame length, bytes.
     pub length: u64,
     /// Header checksum of the frame.
-    pub check: u64,
+    pub header_checksum: u64,
 }
 
-/// A block as a record list knows it: enough to fetch and check header and payload in one read.
+/// A block as a record list describes it: enough to read and check header and payload with one
+/// read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct BlockRef {
     /// File offset of the block's frame.
@@ -29,32 +31,32 @@ pub struct BlockRef {
     pub stored_len: u32,
     /// Zero bytes between header and payload.
     pub pad_len: u32,
-    /// Header checksum; 0 in the block's own directory, where it is not known.
-    pub check: u64,
+    /// Header checksum; 0 in the block's own index, where it is not yet known.
+    pub header_checksum: u64,
 }
 
-/// A run of bytes of one block's raw payload.
+/// A range of bytes in the raw payload of one block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Extent {
     /// The block.
     pub block: BlockRef,
-    /// Where the run starts in the raw payload.
+    /// Offset in the raw payload.
     pub offset: u32,
-    /// Its length.
+    /// Length, bytes.
     pub len: u64,
 }
 
-/// One item of an extent list.
+/// An element of an extent list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Segment {
     /// Stored bytes.
     Data(Extent),
-    /// This many zero bytes that are not stored.
+    /// Zero bytes that are not stored.
     Hole(u64),
 }
 
 impl Segment {
-    /// Length in bytes of the content it stands for.
+    /// Returns the length of the content, bytes.
     #[expect(clippy::len_without_is_empty, reason = "no segment is empty")]
     pub fn len(&self) -> u64 {
         match self {
@@ -64,37 +66,38 @@ impl Segment {
     }
 }
 
-/// Content of an entry, in the forms of the spec.
+/// Content of an entry, in the forms of the specification.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub enum Content {
-    /// Form 0: nothing.
+    /// Form 0: no content.
     #[default]
     None,
     /// Form 1: one extent.
     Extent(Extent),
-    /// Form 2: one whole piece of an uncompressed block, and the checksum of these bytes.
-    Raw(Extent, u32),
+    /// Form 2: one whole chunk of a block of codec 0, and the checksum of its bytes.
+    Uncompressed(Extent, u32),
     /// Form 3: extents and holes in order; digest of the whole content, if known.
     List(Box<[Segment]>, Option<Box<Digest>>),
-    /// Form 4: root of an extent map; digest of the whole content, if known.
+    /// Form 4: root page of an extent map; digest of the whole content, if known.
     Map(FrameRef, Option<Box<Digest>>),
 }
 
 impl Content {
-    /// Memory that it takes beside its own size, bytes.
+    /// Returns the heap memory of the value, bytes.
     pub(crate) fn heap_bytes(&self) -> usize {
         match self {
             Self::List(segments, digest) => size_of_val(&**segments) + digest.as_deref().map_or(0, size_of_val),
             Self::Map(_, digest) => digest.as_deref().map_or(0, size_of_val),
-            Self::None | Self::Extent(_) | Self::Raw(..) => 0,
+            Self::None | Self::Extent(_) | Self::Uncompressed(..) => 0,
         }
     }
 
-    /// Sort key for reading in the order of storage: file offset of the first block, offset within it.
+    /// Returns the sort key for reading in storage order: file offset of the first block, offset
+    /// within it.
     pub(crate) fn position(&self) -> (u64, u64) {
         match self {
             Self::None => (0, 0),
-            Self::Extent(extent) | Self::Raw(extent, _) => (extent.block.offset, extent.offset.into()),
+            Self::Extent(extent) | Self::Uncompressed(extent, _) => (extent.block.offset, extent.offset.into()),
             Self::List(segments, _) => segments
                 .iter()
                 .find_map(|segment| match segment {

@@ -1,4 +1,4 @@
-//! Frames: the self-delimiting unit of a file. References to them.
+//! Frames, the self-delimiting units of a file, and references to them.
 //!
 //! Spec: nra.md, sections 2 and 6.
 
@@ -16,22 +16,22 @@ use nra_core::wire::{Cursor, Malformed, put_uv};
 
 /// Length of a frame header.
 pub const HEADER_LEN: usize = 64;
-/// Length of a reference to a frame in its fixed form.
+/// Length of a reference in its fixed form.
 pub const REFERENCE_LEN: usize = 24;
-/// Shortest directory of a block: no pieces, no records.
-const MIN_DIRECTORY: u32 = 3;
-/// First bytes of a frame.
+/// Shortest block index: no chunks, no records.
+const MIN_BLOCK_INDEX_LEN: u32 = 3;
+/// Sync bytes at the start of a frame.
 pub const SYNC: [u8; 4] = [0x8a, 0x4e, 0x0d, 0x0a];
-/// Length of what a sealed frame begins with: sync, salt, sealed header (section 18).
+/// Length of the start of a sealed frame: sync bytes, salt and sealed header (section 18).
 pub const SEALED_HEADER_LEN: usize = 112;
-/// First bytes of a sealed frame.
+/// Sync bytes at the start of a sealed frame.
 pub const SEALED_SYNC: [u8; 8] = [0x8a, 0x53, 0x0d, 0x0a, 0, 0, 0, 0];
-/// What offsets and whole lengths of frames are multiples of.
+/// Offsets and frame lengths are multiples of this.
 pub const ALIGNMENT: u64 = 8;
 
 const STRUCTURE: &str = "frame header";
 
-/// What a frame holds. The numbers are those of the spec.
+/// Kinds of frames. The numbers are those of the specification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 #[allow(missing_docs)]
@@ -66,7 +66,7 @@ impl FrameKind {
         Self::ALL.into_iter().find(|&kind| kind as u8 == number)
     }
 
-    /// Returns the name used in the spec.
+    /// Returns the name that the specification uses.
     pub fn name(self) -> &'static str {
         match self {
             Self::Block => "block",
@@ -81,7 +81,7 @@ impl FrameKind {
         }
     }
 
-    /// Largest payload after decompression, bytes.
+    /// Returns the limit of the payload after decompression, bytes.
     pub fn max_raw_len(self) -> u32 {
         match self {
             Self::Block => MAX_BLOCK_RAW,
@@ -93,8 +93,8 @@ impl FrameKind {
         }
     }
 
-    /// Says whether such a frame is sealed in an encrypted archive. Keys must be read before anything can be opened; recovery data
-    /// is made of sealed bytes, and restores them without a key.
+    /// Returns whether such a frame is sealed in an encrypted archive. Key frames must be readable
+    /// without a key. Recovery frames protect sealed bytes and are used without a key.
     pub fn is_sealed(self) -> bool {
         !matches!(self, Self::Keys | Self::Recovery)
     }
@@ -121,60 +121,60 @@ pub struct FrameHeader {
     pub stored_len: u32,
     /// Zero bytes between header and payload.
     pub pad_len: u32,
-    /// Length of the directory.
-    pub directory_len: u32,
+    /// Length of the block index.
+    pub block_index_len: u32,
     /// Offset of the dictionary frame, 0 = none.
     pub dictionary: u64,
     /// Checksum of the stored payload.
     pub payload_checksum: u64,
-    /// Checksum of the directory, 0 when there is none.
-    pub directory_checksum: u64,
-    /// Number of the commit the frame was written for.
+    /// Checksum of the block index, 0 if there is none.
+    pub block_index_checksum: u64,
+    /// Number of the commit for which the frame was written.
     pub commit: u64,
-    /// The frame is sealed: told by its first bytes, not by the header.
+    /// Whether the frame is sealed. The sync bytes show this, not the header.
     pub sealed: bool,
 }
 
 impl FrameHeader {
-    /// Whole length of the frame.
+    /// Returns the frame length.
     pub fn frame_len(&self) -> u64 {
-        (self.directory_start() + self.directory_span()).next_multiple_of(ALIGNMENT)
+        (self.block_index_start() + self.block_index_span()).next_multiple_of(ALIGNMENT)
     }
 
-    /// Length of what the frame begins with, bytes.
+    /// Returns the length of the frame start, bytes.
     pub fn start_len(&self) -> usize {
         start_len(self.sealed)
     }
 
-    /// Where the stored payload begins, bytes from the start of the frame.
+    /// Returns where the stored payload starts, bytes from the start of the frame.
     pub fn payload_start(&self) -> u64 {
         self.start_len() as u64 + u64::from(self.pad_len)
     }
 
-    /// Length of the payload in the file, with the tags of a sealed one.
+    /// Returns the length of the payload in the file, including the tags of a sealed frame.
     pub fn payload_span(&self) -> u64 {
         span(self.sealed, self.stored_len)
     }
 
-    /// Where the directory begins, bytes from the start of the frame.
-    pub fn directory_start(&self) -> u64 {
+    /// Returns where the block index starts, bytes from the start of the frame.
+    pub fn block_index_start(&self) -> u64 {
         self.payload_start() + self.payload_span()
     }
 
-    /// Length of the directory in the file, with the tags of a sealed one.
-    pub fn directory_span(&self) -> u64 {
-        span(self.sealed, self.directory_len)
+    /// Returns the length of the block index in the file, including the tags of a sealed frame.
+    pub fn block_index_span(&self) -> u64 {
+        span(self.sealed, self.block_index_len)
     }
 
-    /// Returns the bytes of the header at file offset `place`, and the header checksum.
-    pub fn encode(&self, place: u64) -> ([u8; HEADER_LEN], u64) {
+    /// Returns the bytes of the header at file offset `offset`, and the header checksum.
+    pub fn encode(&self, offset: u64) -> ([u8; HEADER_LEN], u64) {
         let bytes = self.encode_with(0);
-        let check = header_checksum(&bytes, place);
-        (self.encode_with(check), check)
+        let header_checksum = header_checksum(&bytes, offset);
+        (self.encode_with(header_checksum), header_checksum)
     }
 
-    /// Returns the bytes of the header with this check.
-    pub(crate) fn encode_with(&self, check: u64) -> [u8; HEADER_LEN] {
+    /// Returns the bytes of the header with this header checksum.
+    pub(crate) fn encode_with(&self, header_checksum: u64) -> [u8; HEADER_LEN] {
         let mut bytes = [0; HEADER_LEN];
         field::SYNC.put(&mut bytes, SYNC);
         field::KIND.put(&mut bytes, [self.kind as u8]);
@@ -182,42 +182,43 @@ impl FrameHeader {
         field::RAW_LEN.put(&mut bytes, self.raw_len.to_le_bytes());
         field::STORED_LEN.put(&mut bytes, self.stored_len.to_le_bytes());
         field::PAD_LEN.put(&mut bytes, self.pad_len.to_le_bytes());
-        field::BLOCK_INDEX_LEN.put(&mut bytes, self.directory_len.to_le_bytes());
+        field::BLOCK_INDEX_LEN.put(&mut bytes, self.block_index_len.to_le_bytes());
         field::DICTIONARY.put(&mut bytes, self.dictionary.to_le_bytes());
         field::PAYLOAD_CHECKSUM.put(&mut bytes, self.payload_checksum.to_le_bytes());
-        field::BLOCK_INDEX_CHECKSUM.put(&mut bytes, self.directory_checksum.to_le_bytes());
+        field::BLOCK_INDEX_CHECKSUM.put(&mut bytes, self.block_index_checksum.to_le_bytes());
         field::COMMIT.put(&mut bytes, self.commit.to_le_bytes());
-        field::HEADER_CHECKSUM.put(&mut bytes, check.to_le_bytes());
+        field::HEADER_CHECKSUM.put(&mut bytes, header_checksum.to_le_bytes());
         bytes
     }
 
-    /// Parses the header of the frame at file offset `place`: checksum, reserved bytes, limits by kind, and the rules of section 6.
-    /// Returns the header checksum too.
+    /// Parses the header of the frame at file offset `offset` and returns the header checksum, too.
+    /// Checks the checksum, reserved bytes, limits of the kind, and the rules of section 6.
     ///
     /// # Errors
     ///
-    /// `Corrupt`, or `Limit`.
-    pub fn parse(bytes: &[u8; HEADER_LEN], place: u64) -> Result<(Self, u64)> {
-        let check = authenticate(bytes, place).map_err(|detail| Error::corrupt(STRUCTURE, place, detail))?;
-        Ok((Self::parse_fields(bytes, place, false)?, check))
+    /// `Corrupt` or `Limit`.
+    pub fn parse(bytes: &[u8; HEADER_LEN], offset: u64) -> Result<(Self, u64)> {
+        let header_checksum = authenticate(bytes, offset).map_err(|detail| Error::corrupt(STRUCTURE, offset, detail))?;
+        Ok((Self::parse_fields(bytes, offset, false)?, header_checksum))
     }
 
-    /// Parses the header of a sealed frame after it was opened; `check` is what its key says.
+    /// Parses the decrypted header of a sealed frame. `header_checksum` is the frame MAC that its
+    /// key yields.
     ///
     /// # Errors
     ///
     /// As [`Self::parse`].
-    pub(crate) fn parse_opened(bytes: &[u8; HEADER_LEN], place: u64, check: u64) -> Result<Self> {
-        let corrupt = |detail: &str| Err(Error::corrupt(STRUCTURE, place, detail));
-        if field::SYNC.get(bytes) != SYNC || u64::from_le_bytes(field::HEADER_CHECKSUM.get(bytes)) != check {
-            return corrupt("the sealed header has other sync bytes or another check");
+    pub(crate) fn parse_decrypted(bytes: &[u8; HEADER_LEN], offset: u64, header_checksum: u64) -> Result<Self> {
+        let corrupt = |detail: &str| Err(Error::corrupt(STRUCTURE, offset, detail));
+        if field::SYNC.get(bytes) != SYNC || u64::from_le_bytes(field::HEADER_CHECKSUM.get(bytes)) != header_checksum {
+            return corrupt("the sealed header has wrong sync bytes or another header checksum");
         }
-        let header = Self::parse_fields(bytes, place, true)?;
-        if header.kind.is_sealed() { Ok(header) } else { corrupt("it is of a kind that is never sealed") }
+        let header = Self::parse_fields(bytes, offset, true)?;
+        if header.kind.is_sealed() { Ok(header) } else { corrupt("a frame of this kind is never sealed") }
     }
 
-    fn parse_fields(bytes: &[u8; HEADER_LEN], place: u64, sealed: bool) -> Result<Self> {
-        let corrupt = |detail: String| Error::corrupt(STRUCTURE, place, detail);
+    fn parse_fields(bytes: &[u8; HEADER_LEN], offset: u64, sealed: bool) -> Result<Self> {
+        let corrupt = |detail: String| Error::corrupt(STRUCTURE, offset, detail);
         let u32_of = |field: crate::layout::Field<4>| u32::from_le_bytes(field.get(bytes));
         let u64_of = |field: crate::layout::Field<8>| u64::from_le_bytes(field.get(bytes));
         let [kind] = field::KIND.get(bytes);
@@ -228,10 +229,10 @@ impl FrameHeader {
             raw_len: u32_of(field::RAW_LEN),
             stored_len: u32_of(field::STORED_LEN),
             pad_len: u32_of(field::PAD_LEN),
-            directory_len: u32_of(field::BLOCK_INDEX_LEN),
+            block_index_len: u32_of(field::BLOCK_INDEX_LEN),
             dictionary: u64_of(field::DICTIONARY),
             payload_checksum: u64_of(field::PAYLOAD_CHECKSUM),
-            directory_checksum: u64_of(field::BLOCK_INDEX_CHECKSUM),
+            block_index_checksum: u64_of(field::BLOCK_INDEX_CHECKSUM),
             commit: u64_of(field::COMMIT),
             sealed,
         };
@@ -239,19 +240,20 @@ impl FrameHeader {
             return Err(corrupt("reserved bytes are not zero".into()));
         }
         header.check_limits()?;
-        header.check_rules(place).map_err(corrupt)?;
+        header.check_rules(offset).map_err(corrupt)?;
         Ok(header)
     }
 
-    /// Returns kind number and whole length of the frame at file offset `place` if these bytes are a header with a valid checksum,
-    /// of whatever kind: what a scan needs to go on behind it.
-    pub fn peek(bytes: &[u8; HEADER_LEN], place: u64) -> Option<(u8, u64)> {
-        authenticate(bytes, place).ok()?;
+    /// Returns the kind number and frame length of the frame at file offset `offset` if `bytes` is
+    /// a header with a valid checksum. The kind may be unknown: a scan needs only the length to
+    /// continue.
+    pub fn peek(bytes: &[u8; HEADER_LEN], offset: u64) -> Option<(u8, u64)> {
+        authenticate(bytes, offset).ok()?;
         Some(Self::peek_fields(bytes, false))
     }
 
-    /// As [`Self::peek`], of a header that was opened.
-    pub(crate) fn peek_opened(bytes: &[u8; HEADER_LEN]) -> (u8, u64) {
+    /// As [`Self::peek`], for a decrypted header.
+    pub(crate) fn peek_decrypted(bytes: &[u8; HEADER_LEN]) -> (u8, u64) {
         Self::peek_fields(bytes, true)
     }
 
@@ -262,14 +264,14 @@ impl FrameHeader {
         (field::KIND.get(bytes)[0], len.next_multiple_of(ALIGNMENT))
     }
 
-    /// Refuses what a reader would refuse, so that it is never written.
+    /// Rejects a header that a reader would reject, so that it is never written.
     ///
     /// # Errors
     ///
-    /// `Limit`, or `Usage` for a header against the rules of section 6.
-    pub(crate) fn check(&self, place: u64) -> Result<()> {
+    /// `Limit`; `Usage` if the header breaks the rules of section 6.
+    pub(crate) fn check(&self, offset: u64) -> Result<()> {
         self.check_limits()?;
-        self.check_rules(place).map_err(|detail| Error::Usage { detail })
+        self.check_rules(offset).map_err(|detail| Error::Usage { detail })
     }
 
     fn check_limits(&self) -> Result<()> {
@@ -277,11 +279,11 @@ impl FrameHeader {
             if found > limit { Err(Error::Limit { what, found: found.into(), limit: limit.into() }) } else { Ok(()) }
         };
         limit("raw length of a frame", self.raw_len, self.kind.max_raw_len())?;
-        limit("directory length of a frame", self.directory_len, MAX_DIRECTORY)?;
+        limit("block index length of a frame", self.block_index_len, MAX_DIRECTORY)?;
         limit("padding of a frame", self.pad_len, MAX_PAD)
     }
 
-    fn check_rules(&self, place: u64) -> Result<(), Malformed> {
+    fn check_rules(&self, offset: u64) -> Result<(), Malformed> {
         let kind = self.kind.name();
         if !self.kind.allows(self.codec) {
             return Err(format!("{kind} with codec {}", self.codec.name()));
@@ -295,78 +297,78 @@ impl FrameHeader {
                 self.codec.name()
             ));
         }
-        if self.kind != FrameKind::Block && (self.pad_len != 0 || self.directory_len != 0) {
-            return Err(format!("{kind} with padding or directory"));
+        if self.kind != FrameKind::Block && (self.pad_len != 0 || self.block_index_len != 0) {
+            return Err(format!("{kind} with padding or block index"));
         }
-        if self.kind == FrameKind::Block && self.directory_len < MIN_DIRECTORY {
-            return Err(format!("block with a directory of {} bytes", self.directory_len));
+        if self.kind == FrameKind::Block && self.block_index_len < MIN_BLOCK_INDEX_LEN {
+            return Err(format!("block with a block index of {} bytes", self.block_index_len));
         }
-        if self.directory_len == 0 && self.directory_checksum != 0 {
-            return Err("checksum of a directory that does not exist".into());
+        if self.block_index_len == 0 && self.block_index_checksum != 0 {
+            return Err("checksum of a missing block index".into());
         }
         if self.dictionary != 0 {
             if self.kind != FrameKind::Block || self.codec != Codec::Zstd {
                 return Err(format!("{kind} of codec {} with a dictionary", self.codec.name()));
             }
-            if !is_place(self.dictionary) || self.dictionary >= place {
+            if !is_frame_offset(self.dictionary) || self.dictionary >= offset {
                 return Err(format!("dictionary at offset {}", self.dictionary));
             }
         }
         if self.commit == 0 {
-            return Err("number of the commit is 0".into());
+            return Err("the commit number is 0".into());
         }
-        if place.checked_add(self.frame_len()).is_none_or(|end| end > MAX_OFFSET) {
-            return Err("the frame ends beyond 2^63".into());
+        if offset.checked_add(self.frame_len()).is_none_or(|end| end > MAX_OFFSET) {
+            return Err("the frame ends past 2^63".into());
         }
         Ok(())
     }
 }
 
-/// Returns the header checksum if `bytes` begin with the sync bytes and have the right one.
-fn authenticate(bytes: &[u8; HEADER_LEN], place: u64) -> Result<u64, Malformed> {
+/// Returns the header checksum if `bytes` start with the sync bytes and have a valid checksum.
+fn authenticate(bytes: &[u8; HEADER_LEN], offset: u64) -> Result<u64, Malformed> {
     if field::SYNC.get(bytes) != SYNC {
         return Err("no frame starts here".into());
     }
-    let check = u64::from_le_bytes(field::HEADER_CHECKSUM.get(bytes));
-    let expected = header_checksum(bytes, place);
-    if check != expected {
-        return Err(format!("header checksum is {check:016x}, expected {expected:016x}"));
+    let found = u64::from_le_bytes(field::HEADER_CHECKSUM.get(bytes));
+    let expected = header_checksum(bytes, offset);
+    if found != expected {
+        return Err(format!("header checksum is {found:016x}, expected {expected:016x}"));
     }
-    Ok(check)
+    Ok(found)
 }
 
-fn header_checksum(bytes: &[u8; HEADER_LEN], place: u64) -> u64 {
-    checksum(&bytes[..field::HEADER_CHECKSUM.offset], place)
+fn header_checksum(bytes: &[u8; HEADER_LEN], offset: u64) -> u64 {
+    checksum(&bytes[..field::HEADER_CHECKSUM.offset], offset)
 }
 
-/// Length of what a frame begins with, bytes.
+/// Returns the length of the start of a frame, bytes.
 pub(crate) fn start_len(sealed: bool) -> usize {
     if sealed { SEALED_HEADER_LEN } else { HEADER_LEN }
 }
 
-/// Length in the file of a payload or directory of `len` bytes.
+/// Returns the length in the file of a payload or block index of `len` bytes.
 pub(crate) fn span(sealed: bool, len: u32) -> u64 {
     if sealed { sealed_len(len) } else { len.into() }
 }
 
-/// Says whether a frame can start at this offset.
-pub(crate) fn is_place(offset: u64) -> bool {
+/// Returns whether a frame can start at this offset.
+pub(crate) fn is_frame_offset(offset: u64) -> bool {
     offset >= SUPERBLOCK_LEN as u64 && offset.is_multiple_of(ALIGNMENT) && offset <= MAX_OFFSET
 }
 
 impl FrameRef {
-    /// Returns the fixed form of a reference; `None` is all zero.
+    /// Returns the fixed form of a reference. `None` becomes all zeros.
     pub fn encode(reference: Option<&Self>) -> [u8; REFERENCE_LEN] {
         let mut bytes = [0; REFERENCE_LEN];
         if let Some(frame) = reference {
             reference::OFFSET.put(&mut bytes, frame.offset.to_le_bytes());
             reference::LENGTH.put(&mut bytes, frame.length.to_le_bytes());
-            reference::HEADER_CHECKSUM.put(&mut bytes, frame.check.to_le_bytes());
+            reference::HEADER_CHECKSUM.put(&mut bytes, frame.header_checksum.to_le_bytes());
         }
         bytes
     }
 
-    /// Parses the fixed form.
+    /// Parses the fixed form of a reference.
     pub(crate) fn parse(bytes: &[u8; REFERENCE_LEN]) -> Result<Option<Self>, Malformed> {
         if *bytes == [0; REFERENCE_LEN] {
             return Ok(None);
@@ -374,29 +376,29 @@ impl FrameRef {
         let frame = Self {
             offset: u64::from_le_bytes(reference::OFFSET.get(bytes)),
             length: u64::from_le_bytes(reference::LENGTH.get(bytes)),
-            check: u64::from_le_bytes(reference::HEADER_CHECKSUM.get(bytes)),
+            header_checksum: u64::from_le_bytes(reference::HEADER_CHECKSUM.get(bytes)),
         };
         frame.validate()?;
         Ok(Some(frame))
     }
 
-    /// Appends the form that pages hold.
+    /// Appends the compact form of a reference.
     pub(crate) fn put(&self, out: &mut Vec<u8>) {
         put_uv(out, self.offset);
         put_uv(out, self.length);
-        out.extend_from_slice(&self.check.to_le_bytes());
+        out.extend_from_slice(&self.header_checksum.to_le_bytes());
     }
 
-    /// Takes the form that pages hold.
+    /// Reads the compact form of a reference.
     pub(crate) fn take(cursor: &mut Cursor<'_>) -> Result<Self, Malformed> {
-        let frame = Self { offset: cursor.uv()?, length: cursor.uv()?, check: cursor.u64()? };
+        let frame = Self { offset: cursor.uv()?, length: cursor.uv()?, header_checksum: cursor.u64()? };
         frame.validate()?;
         Ok(frame)
     }
 
-    /// Checks that there can be a frame of this length at this place.
+    /// Checks that a frame of this length is possible at this offset.
     pub(crate) fn validate(&self) -> Result<(), Malformed> {
-        if !is_place(self.offset)
+        if !is_frame_offset(self.offset)
             || self.length < HEADER_LEN as u64
             || !self.length.is_multiple_of(ALIGNMENT)
             || self.offset.checked_add(self.length).is_none_or(|end| end > MAX_OFFSET)
@@ -418,23 +420,24 @@ mod tests {
         raw_len: 1000,
         stored_len: 500,
         pad_len: 0,
-        directory_len: 7,
+        block_index_len: 7,
         dictionary: 256,
         payload_checksum: 1,
-        directory_checksum: 2,
+        block_index_checksum: 2,
         commit: 3,
         sealed: false,
     };
 
     #[test]
-    fn headers_come_back() {
-        let page = FrameHeader { kind: FrameKind::EntryPage, directory_len: 0, directory_checksum: 0, dictionary: 0, ..BLOCK };
+    fn headers_round_trip() {
+        let page =
+            FrameHeader { kind: FrameKind::EntryPage, block_index_len: 0, block_index_checksum: 0, dictionary: 0, ..BLOCK };
         let raw = FrameHeader { codec: Codec::None, stored_len: 1000, pad_len: 4032, dictionary: 0, ..BLOCK };
         let commit = FrameHeader { kind: FrameKind::Commit, codec: Codec::None, stored_len: 1000, ..page };
         let empty = FrameHeader { codec: Codec::None, raw_len: 0, stored_len: 0, dictionary: 0, ..BLOCK };
         for header in [BLOCK, page, raw, commit, empty] {
-            let (bytes, check) = header.encode(4096);
-            assert_eq!(FrameHeader::parse(&bytes, 4096).unwrap(), (header, check));
+            let (bytes, header_checksum) = header.encode(4096);
+            assert_eq!(FrameHeader::parse(&bytes, 4096).unwrap(), (header, header_checksum));
             assert_eq!(FrameHeader::peek(&bytes, 4096), Some((header.kind as u8, header.frame_len())));
             assert!(FrameHeader::parse(&bytes, 4104).is_err(), "in another place");
         }
@@ -442,8 +445,9 @@ mod tests {
     }
 
     #[test]
-    fn broken_rules_are_refused() {
-        let page = FrameHeader { kind: FrameKind::EntryPage, directory_len: 0, directory_checksum: 0, dictionary: 0, ..BLOCK };
+    fn headers_that_break_rules_are_rejected() {
+        let page =
+            FrameHeader { kind: FrameKind::EntryPage, block_index_len: 0, block_index_checksum: 0, dictionary: 0, ..BLOCK };
         for (why, header) in [
             ("stored more than raw", FrameHeader { stored_len: 1001, ..BLOCK }),
             ("codec none, other length", FrameHeader { codec: Codec::None, dictionary: 0, ..BLOCK }),
@@ -454,10 +458,10 @@ mod tests {
             ("dictionary not aligned", FrameHeader { dictionary: 257, ..BLOCK }),
             ("padding", FrameHeader { pad_len: 4096, ..BLOCK }),
             ("too long", FrameHeader { raw_len: MAX_BLOCK_RAW + 1, ..BLOCK }),
-            ("directory too long", FrameHeader { directory_len: MAX_DIRECTORY + 1, ..BLOCK }),
-            ("checksum without directory", FrameHeader { directory_len: 0, ..BLOCK }),
+            ("directory too long", FrameHeader { block_index_len: MAX_DIRECTORY + 1, ..BLOCK }),
+            ("checksum without directory", FrameHeader { block_index_len: 0, ..BLOCK }),
             ("commit 0", FrameHeader { commit: 0, ..BLOCK }),
-            ("page with directory", FrameHeader { directory_len: 1, ..page }),
+            ("page with directory", FrameHeader { block_index_len: 1, ..page }),
             ("page with padding", FrameHeader { pad_len: 8, ..page }),
             ("page with dictionary", FrameHeader { dictionary: 256, ..page }),
             ("page with lz4", FrameHeader { codec: Codec::Lz4, ..page }),
@@ -473,21 +477,21 @@ mod tests {
     }
 
     #[test]
-    fn unknown_numbers_are_refused_but_skipped() {
+    fn unknown_kinds_are_rejected_but_can_be_skipped() {
         for (field, number) in [(field::KIND.offset, 10), (field::CODEC.offset, 3), (field::RESERVED.offset, 1)] {
             let (mut bytes, _) = BLOCK.encode(4096);
             bytes[field] = number;
             assert_eq!(FrameHeader::peek(&bytes, 4096), None);
-            let check = header_checksum(&bytes, 4096);
-            field::HEADER_CHECKSUM.put(&mut bytes, check.to_le_bytes());
+            let header_checksum = header_checksum(&bytes, 4096);
+            field::HEADER_CHECKSUM.put(&mut bytes, header_checksum.to_le_bytes());
             assert!(FrameHeader::parse(&bytes, 4096).is_err());
             assert_eq!(FrameHeader::peek(&bytes, 4096).map(|(_, len)| len), Some(BLOCK.frame_len()));
         }
     }
 
     #[test]
-    fn references_come_back_or_are_refused() {
-        let good = FrameRef { offset: 256, length: 64, check: u64::MAX };
+    fn references_round_trip_or_are_rejected() {
+        let good = FrameRef { offset: 256, length: 64, header_checksum: u64::MAX };
         assert_eq!(FrameRef::parse(&FrameRef::encode(Some(&good))), Ok(Some(good)));
         assert_eq!(FrameRef::parse(&FrameRef::encode(None)), Ok(None));
         for bad in [
@@ -504,16 +508,16 @@ mod tests {
 
     proptest! {
         #[test]
-        fn arbitrary_headers_do_no_harm(mut bytes in prop::array::uniform32(any::<u8>()).prop_map(|half| {
+        fn arbitrary_headers_do_not_panic(mut bytes in prop::array::uniform32(any::<u8>()).prop_map(|half| {
             let mut bytes = [0; HEADER_LEN];
             bytes[..32].copy_from_slice(&half);
             bytes
-        }), place in 32u64..1000) {
+        }), offset in 32u64..1000) {
             field::SYNC.put(&mut bytes, SYNC);
-            let check = header_checksum(&bytes, place * 8);
-            field::HEADER_CHECKSUM.put(&mut bytes, check.to_le_bytes());
-            if let Ok((header, check)) = FrameHeader::parse(&bytes, place * 8) {
-                prop_assert_eq!(header.encode(place * 8), (bytes, check));
+            let header_checksum = header_checksum(&bytes, offset * 8);
+            field::HEADER_CHECKSUM.put(&mut bytes, header_checksum.to_le_bytes());
+            if let Ok((header, header_checksum)) = FrameHeader::parse(&bytes, offset * 8) {
+                prop_assert_eq!(header.encode(offset * 8), (bytes, header_checksum));
             }
         }
     }

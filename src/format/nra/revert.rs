@@ -1,6 +1,7 @@
-//! An earlier commit made the present state again, whole or in part, by one more commit.
+//! Reverting: a new commit that restores an earlier one, wholly or in part.
 //!
-//! Blocks stay in the file as long as it is not compacted, so that nothing but records and pages is written.
+//! The blocks of earlier commits remain in the file until it is compacted, so only records and
+//! pages are written.
 //!
 //! Spec: nra.md, sections 7 and 17.
 
@@ -16,41 +17,46 @@ use nra_core::error::{Error, Result};
 use nra_core::path::EntryPath;
 use nra_core::progress::{Counter, Monitor, Warning};
 
-/// Why a file does not come back.
-const HELD: &str = "not brought back: a directory with something that was not named is in its place";
-/// Why what was below a directory does not.
-const BLOCKED: &str = "not brought back: above it is no directory any more, and that was not named";
+/// Why a file is not restored.
+const OCCUPIED: &str = "not restored: a directory with unselected entries is in its place";
+/// Why an entry below a missing directory is not restored.
+const NO_PARENT: &str = "not restored: its parent is not a directory any more, and was not selected";
 
-/// What a return to an earlier commit came to.
+/// The result of a revert.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Reverted {
-    /// Entries that came, went or changed.
+    /// Entries that were added, removed or changed.
     pub entries: u64,
-    /// Entries that did not, though they were meant: what was not meant is in the way. Each is a warning.
-    pub left_out: u64,
-    /// The attributes of the archive changed.
+    /// Selected entries that were skipped because an entry outside the selection is in the way.
+    /// Each was reported as a warning.
+    pub skipped: u64,
+    /// Whether the attributes of the archive changed.
     pub attributes: bool,
 }
 
-/// Makes what `is_meant` says of the differences to commit number `commit` as it was then: all of them, and the attributes of the archive, if it is `None`. Each difference
-/// that is undone is handed to `visit` first, as the step from the present state to the earlier one, in path order.
+/// Restores commit number `commit`, limited to the differences that `is_selected` accepts. If
+/// `is_selected` is `None`, all differences and the attributes of the archive are restored. Before
+/// a difference is undone, `visit` is called with the step from the current to the earlier version,
+/// in path order.
 ///
-/// With an entry come the directories above it that are not there any more; nothing else goes or comes that is not meant, and a directory does not go as long as something in it stays.
+/// Missing parent directories of restored entries are restored, too. No other entry changes, and a
+/// directory stays as long as it contains an entry that stays.
 ///
 /// # Errors
 ///
-/// `Usage` when there is no such commit, or no archive that is changed; `Corrupt` when one of the two does not read; errors of `visit`; `Cancelled`.
+/// `Usage` if there is no such commit or the writer has no base; `Corrupt` if either commit is
+/// damaged; `Cancelled`; errors of `visit`.
 pub fn revert<W: Write + Send, E: From<Error>>(
     writer: &mut Writer<W>,
     commit: u64,
-    is_meant: Option<&dyn Fn(&Change) -> bool>,
+    is_selected: Option<&dyn Fn(&Change) -> bool>,
     monitor: &dyn Monitor,
     visit: &mut dyn FnMut(&Change) -> Result<(), E>,
 ) -> Result<Reverted, E> {
-    let earlier = writer.earlier(commit)?;
+    let earlier = writer.open_earlier_commit(commit)?;
     let base = writer.base().map(Arc::clone).ok_or_else(no_base)?;
-    let (mut entries, mut left_out) = (0, 0);
-    let mut steps = Steps::default();
+    let (mut entries, mut skipped) = (0, 0);
+    let mut steps = PendingSteps::default();
     let mut undo = |change: Change| -> Result<(), E> {
         monitor.check()?;
         visit(&change)?;
@@ -59,95 +65,95 @@ pub fn revert<W: Write + Send, E: From<Error>>(
         steps.add(change);
         Ok(())
     };
-    match is_meant {
-        // Nothing is in the way of all of it: no more is kept than what is written.
+    match is_selected {
+        // A full revert has no conflicts, so the changes need not be kept.
         None => each_change(&base, &earlier, &mut undo)?,
-        Some(is_meant) => {
-            let mut around = Around::default();
+        Some(is_selected) => {
+            let mut neighbours = Neighbours::default();
             let mut changes = Vec::new();
             each_change::<Error>(&base, &earlier, &mut |change| {
                 monitor.check()?;
-                let meant = is_meant(&change);
-                around.note(&change, meant);
-                if meant || Around::may_be_needed(&change) {
-                    changes.push((change, meant));
+                let selected = is_selected(&change);
+                neighbours.record(&change, selected);
+                if selected || Neighbours::may_be_parent(&change) {
+                    changes.push((change, selected));
                 }
                 Ok(())
             })?;
-            for (change, meant) in changes {
-                match around.fate(&change, meant) {
+            for (change, selected) in changes {
+                match neighbours.decide(&change, selected) {
                     Ok(true) => undo(change)?,
                     Ok(false) => {}
                     Err(why) => {
                         let path = change.entry().path.as_bytes().to_vec();
                         monitor.warn(Warning::degraded(path, why));
-                        left_out += 1;
+                        skipped += 1;
                     }
                 }
             }
         }
     }
-    for path in steps.gone {
+    for path in steps.removed {
         monitor.check()?;
         writer.remove(&path)?;
     }
-    for entry in steps.back {
+    for entry in steps.restored {
         monitor.check()?;
-        writer.put_back(entry)?;
+        writer.restore_entry(entry)?;
     }
-    let attributes = is_meant.is_none() && writer.attributes() != earlier.info().attributes;
+    let attributes = is_selected.is_none() && writer.attributes() != earlier.info().attributes;
     if attributes {
         writer.set_attributes(earlier.info().attributes.clone())?;
     }
-    Ok(Reverted { entries, left_out, attributes })
+    Ok(Reverted { entries, skipped, attributes })
 }
 
-/// What is written. What goes makes room for what comes.
+/// The changes to write. Removals come first.
 #[derive(Default)]
-struct Steps {
-    /// With a directory goes what is below it: one cut for all.
-    gone: Vec<EntryPath>,
-    back: Vec<Entry>,
+struct PendingSteps {
+    /// Removing a directory removes everything below it.
+    removed: Vec<EntryPath>,
+    restored: Vec<Entry>,
 }
 
-impl Steps {
-    /// Adds a change; they come in path order.
+impl PendingSteps {
+    /// Adds a change. Changes come in path order.
     fn add(&mut self, change: Change) {
         match change {
-            Change::Removed(entry) if self.gone.last().is_some_and(|last| entry.path.is_below(last)) => {}
-            Change::Removed(entry) => self.gone.push(entry.path),
-            Change::Added(entry) | Change::Changed(_, entry) => self.back.push(entry),
+            Change::Removed(entry) if self.removed.last().is_some_and(|last| entry.path.is_below(last)) => {}
+            Change::Removed(entry) => self.removed.push(entry.path),
+            Change::Added(entry) | Change::Changed(_, entry) => self.restored.push(entry),
         }
     }
 }
 
-/// What the meant and the other changes say of the places around them.
+/// Directories that affect whether a change can be undone.
 #[derive(Default)]
-struct Around {
-    /// Directories that hold something which stays.
+struct Neighbours {
+    /// Directories that contain an entry that stays.
     kept: HashSet<EntryPath>,
-    /// Places of directories at which something else stays.
+    /// Paths of missing directories where another entry stays.
     blocked: HashSet<EntryPath>,
-    /// Directories below which something comes back.
+    /// Directories below which an entry is restored.
     needed: HashSet<EntryPath>,
 }
 
-impl Around {
-    /// Says whether a change that is not meant may come with one that is: a directory that is not there any more.
-    fn may_be_needed(change: &Change) -> bool {
+impl Neighbours {
+    /// Returns whether an unselected change may be needed by a selected one: a missing directory.
+    fn may_be_parent(change: &Change) -> bool {
         matches!(change, Change::Added(entry) if entry.kind == Kind::Directory)
     }
 
-    /// Takes note of a change. They come in path order: what is above an entry has been noted.
-    fn note(&mut self, change: &Change, meant: bool) {
+    /// Records a change. Changes come in path order, so parents are recorded first.
+    fn record(&mut self, change: &Change, selected: bool) {
         let set = match change {
-            Change::Removed(_) if !meant => &mut self.kept,
-            Change::Changed(now, then) if !meant && then.kind == Kind::Directory && now.kind != Kind::Directory => {
+            Change::Removed(_) if !selected => &mut self.kept,
+            Change::Changed(now, then) if !selected && then.kind == Kind::Directory && now.kind != Kind::Directory => {
                 self.blocked.insert(then.path.clone());
                 return;
             }
-            Change::Added(entry) if meant && self.is_blocked(entry) => return,
-            Change::Added(_) if meant => &mut self.needed,
+            Change::Added(entry) if selected && self.is_blocked(entry) => return,
+            Change::Added(_) if selected => &mut self.needed,
             _ => return,
         };
         for above in change.entry().path.above() {
@@ -161,17 +167,17 @@ impl Around {
         !self.blocked.is_empty() && entry.path.above().any(|above| self.blocked.contains(&above))
     }
 
-    /// Says whether a change is undone, or why it can't be although it is meant.
-    fn fate(&self, change: &Change, meant: bool) -> Result<bool, &'static str> {
+    /// Returns whether a change is undone, or why a selected change cannot be undone.
+    fn decide(&self, change: &Change, selected: bool) -> Result<bool, &'static str> {
         match change {
-            // It goes with what is in it, as far as that goes.
-            Change::Removed(entry) => Ok(meant && !self.kept.contains(&entry.path)),
-            Change::Added(entry) if meant && self.is_blocked(entry) => Err(BLOCKED),
-            Change::Added(entry) => Ok(meant || self.needed.contains(&entry.path)),
-            Change::Changed(now, then) if meant && now.kind == Kind::Directory && self.kept.contains(&then.path) => {
-                if then.kind == Kind::Directory { Ok(true) } else { Err(HELD) }
+            // A selected directory is removed with its content, as far as that is removed.
+            Change::Removed(entry) => Ok(selected && !self.kept.contains(&entry.path)),
+            Change::Added(entry) if selected && self.is_blocked(entry) => Err(NO_PARENT),
+            Change::Added(entry) => Ok(selected || self.needed.contains(&entry.path)),
+            Change::Changed(now, then) if selected && now.kind == Kind::Directory && self.kept.contains(&then.path) => {
+                if then.kind == Kind::Directory { Ok(true) } else { Err(OCCUPIED) }
             }
-            Change::Changed(..) => Ok(meant),
+            Change::Changed(..) => Ok(selected),
         }
     }
 }

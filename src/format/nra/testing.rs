@@ -1,4 +1,4 @@
-//! Archives and checks that tests of more than one crate need.
+//! Archives and assertions shared by the tests of several crates.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,8 +15,9 @@ use nra_core::source::{FileSource, ReadAt};
 use crate::reader::NraReader;
 use crate::writer::{NewContent, Writer, WriterOptions};
 
-/// An archive with one link group in which `a` and `b` are hard links of each other; `c` has other content, `d` another mode.
-pub fn lying_archive() -> Vec<u8> {
+/// Returns an archive with one link group in which only `a` and `b` are hard links of each other.
+/// `c` has other content and `d` another mode.
+pub fn archive_with_false_links() -> Vec<u8> {
     let options = WriterOptions { reproducible: true, threads: 1, ..WriterOptions::balanced() };
     let mut writer = Writer::create(Vec::new(), options).unwrap();
     let file = |path: &str| Entry::new(EntryPath::try_from(path).unwrap(), Kind::File);
@@ -30,7 +31,7 @@ pub fn lying_archive() -> Vec<u8> {
     writer.finish(&Recorder::default()).unwrap().0
 }
 
-/// Opens an archive of this engine, as the registry does.
+/// Opens an archive of this engine as the registry does.
 pub fn open(source: Arc<dyn ReadAt>, options: &OpenOptions) -> Result<Box<dyn Archive>> {
     Ok(Box::new(NraReader::open(source, options)?))
 }
@@ -40,8 +41,8 @@ pub fn open_path(path: &Path, options: &OpenOptions) -> Result<Box<dyn Archive>>
     open(Arc::new(FileSource::open(path)?), options)
 }
 
-/// Checks what was made of such an archive: links, modes and content.
-pub fn check_made(archive: &dyn Archive) {
+/// Asserts links, modes and content of an archive made from [`archive_with_false_links`].
+pub fn assert_links_kept(archive: &dyn Archive) {
     assert_eq!(archive.verify(Depth::Full, None, &Recorder::default()).unwrap().damage, []);
     let entries: Vec<Entry> = archive.entries(0..archive.entry_count()).map(Result::unwrap).collect();
     let groups: Vec<u64> = entries.iter().map(|entry| entry.link_group).collect();
@@ -52,10 +53,11 @@ pub fn check_made(archive: &dyn Archive) {
     assert_eq!(modes, [0o644, 0o644, 0o644, 0o600]);
 }
 
-/// Checks that `c` and `d` were told of, and nothing else.
-pub fn check_told(monitor: &Recorder) {
-    let told: Vec<_> = monitor.take_warnings().into_iter().map(|told| (told.path, told.message, told.severity)).collect();
-    assert_eq!(told, [b"c", b"d"].map(|path| (path.to_vec(), NO_LINK.to_owned(), Severity::Degraded)));
+/// Asserts that `c` and `d` were reported, and nothing else.
+pub fn assert_links_reported(monitor: &Recorder) {
+    let reported: Vec<_> =
+        monitor.take_warnings().into_iter().map(|reported| (reported.path, reported.message, reported.severity)).collect();
+    assert_eq!(reported, [b"c", b"d"].map(|path| (path.to_vec(), NO_LINK.to_owned(), Severity::Degraded)));
 }
 
 #[cfg(test)]
@@ -64,8 +66,8 @@ mod tests {
 
     use super::*;
     #[test]
-    fn verify_finds_the_entries_that_lie() {
-        let source = Arc::new(MemorySource::new(lying_archive()));
+    fn verify_reports_entries_with_false_links() {
+        let source = Arc::new(MemorySource::new(archive_with_false_links()));
         let archive = NraReader::open(source, &OpenOptions::default()).unwrap();
         let damage = archive.verify(Depth::Full, None, &Recorder::default()).unwrap().damage;
         assert_eq!(damage.len(), 1, "{damage:?}");

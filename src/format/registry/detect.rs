@@ -7,7 +7,7 @@ use crate::registry::{Extension, FORMATS};
 use nra_core::container::{Container, Engine};
 use nra_core::error::{Error, FileGuess, Result};
 use nra_core::source::ReadAt;
-use nra_nra5::head::VERSION;
+use nra_nra5::superblock::VERSION;
 use nra_stream::{Input, SourceStream};
 
 /// Bytes that suffice for every signature, except that of tar archives that start with zero bytes.

@@ -7,8 +7,8 @@ use nra_core::archive::{Archive, OpenOptions};
 use nra_core::container::{Compression, Engine};
 use nra_core::error::Result;
 use nra_core::source::ReadAt;
-use nra_nra5::head::{MAGIC, VERSION};
 use nra_nra5::reader::NraReader;
+use nra_nra5::superblock::{MAGIC, VERSION};
 use nra_sevenz::SevenzMembers;
 use nra_shard::{Shard, ShardMembers};
 use nra_zip::ZipMembers;
@@ -66,7 +66,7 @@ pub static FORMATS: &[Format] = &[
         stream: true,
         encrypt: true,
         begins: |first| nra_version(first) == Some(VERSION),
-        probe: |source, options| Ok(boxed(NraReader::probe(Arc::clone(source), options)?)),
+        probe: |source, options| Ok(boxed(NraReader::open_if_nra(Arc::clone(source), options)?)),
     },
     Format {
         engine: Engine::Nra4,

@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn stream_is_opened_in_memory_up_to_its_limit() {
-        let bytes = nra_nra5::testing::lying_archive();
+        let bytes = nra_nra5::testing::archive_with_false_links();
         let mut options = OpenOptions::default();
         let archive = open_stream(&mut &bytes[..], "standard input", &options).unwrap();
         assert_eq!(archive.entry_count(), 4);

@@ -20,7 +20,7 @@ use nra_format::entry::{Entry, Kind, Timestamp};
 use nra_format::error::{Error, Result, reason};
 use nra_format::nra::changes::Change as Difference;
 use nra_format::nra::revert::revert as go_back;
-use nra_format::nra::writer::{NewContent, StoreEnd, Writer, WriterOptions};
+use nra_format::nra::writer::{AppendDestination, NewContent, Writer, WriterOptions};
 use nra_format::path::EntryPath;
 use nra_format::progress::Monitor;
 use nra_format::source::FileStore;
@@ -70,12 +70,12 @@ pub fn revert(
         Some(_) => format!("{what} restored from commit {commit}; "),
         None => format!("{what} reset to commit {commit}; "),
     };
-    let idle = match done.left_out {
+    let idle = match done.skipped {
         0 => format!("nothing differs from commit {commit}"),
         _ => "nothing can be restored".to_owned(),
     };
     let ended = end(writer, newest, &written, &idle, monitor)?;
-    Ok(Done { left_out: done.left_out, ..ended })
+    Ok(Done { left_out: done.skipped, ..ended })
 }
 
 /// Locks the archive for a commit with a message; `archive` has its keys. Returns the number of its
@@ -84,7 +84,7 @@ pub fn revert(
 /// # Errors
 ///
 /// `Usage` if that is not `planned_at`, if given, or if the file is another archive by now.
-fn begin(archive: &dyn Archive, file: &Path, message: &str, planned_at: Option<u64>) -> Result<(Writer<StoreEnd>, u64)> {
+fn begin(archive: &dyn Archive, file: &Path, message: &str, planned_at: Option<u64>) -> Result<(Writer<AppendDestination>, u64)> {
     let encryption = archive.keyring().cloned();
     let options = WriterOptions { message: message.to_owned(), encryption, ..WriterOptions::balanced() };
     let writer = Writer::append(Arc::new(FileStore::open(file)?), options)?;
@@ -98,7 +98,7 @@ fn begin(archive: &dyn Archive, file: &Path, message: &str, planned_at: Option<u
 }
 
 /// Writes the commit after number `before`. `idle` is the summary if there is nothing to write.
-fn end(writer: Writer<StoreEnd>, before: u64, written: &str, idle: &str, monitor: &dyn Monitor) -> Result<Done> {
+fn end(writer: Writer<AppendDestination>, before: u64, written: &str, idle: &str, monitor: &dyn Monitor) -> Result<Done> {
     let is_protected = writer.base().is_some_and(|base| base.info().recovery.is_some());
     let (_, stats) = writer.finish(monitor)?;
     if stats.commit == before {

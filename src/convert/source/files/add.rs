@@ -18,7 +18,7 @@ use crate::source::walk::{Facts, Walk};
 use crate::stats::Stats;
 use nra_format::entry::{Entry, Kind, Metadata, Namespace, Timestamp};
 use nra_format::error::{Error, Result};
-use nra_format::nra::writer::{Present, StoreEnd, Writer, WriterOptions};
+use nra_format::nra::writer::{AppendDestination, Snapshot, Writer, WriterOptions};
 use nra_format::path::EntryPath;
 use nra_format::progress::Monitor;
 use nra_format::source::FileStore;
@@ -39,7 +39,7 @@ pub(crate) fn add(
     let (writer_options, read_bytes) = options.writer(&sink.writer);
     let (own, mut writer) = open(&source.inputs, archive, writer_options)?;
     let describer = Describer::new(source, options)?;
-    let known = Known::new(writer.present()?, sink.update, sink.overwrite);
+    let known = Known::new(writer.snapshot()?, sink.update, sink.overwrite);
     let job = Job { describer, source, options, own: vec![own], known: Some(known), read_bytes, monitor };
     let (_, stats) = job.run(&mut walk, writer).map_err(|error| named(error, name))?;
     if stats.written.added + stats.written.replaced + stats.unchanged + stats.conflicts == 0 && stats.skipped > 0 {
@@ -59,7 +59,7 @@ pub(crate) fn survey_add(
     visit: Option<Visit<'_>>,
 ) -> Result<Stats> {
     let (own, mut writer) = open(&source.inputs, archive, options.writer(&sink.writer).0)?;
-    let known = Known::new(writer.present()?, sink.update, sink.overwrite);
+    let known = Known::new(writer.snapshot()?, sink.update, sink.overwrite);
     look(source, Some(own), options, Some(&known), monitor, visit)
 }
 
@@ -76,13 +76,13 @@ pub(crate) fn add_to<W: Write + Send>(
     let mut walk = Walk::new(source.walk_options(options), resolved.starts)?;
     let describer = Describer::new(source, options)?;
     let read_bytes = options.writer(&WriterOptions::default()).1;
-    let known = Known::new(writer.present()?, false, false);
+    let known = Known::new(writer.snapshot()?, false, false);
     let job = Job { describer, source, options, own, known: Some(known), read_bytes, monitor };
     job.fill(&mut walk, writer)
 }
 
 /// Begins a commit of the archive, which must not be one of the inputs. Returns its device and inode, too.
-fn open(inputs: &[Input], archive: &Path, options: WriterOptions) -> Result<((u64, u64), Writer<StoreEnd>)> {
+fn open(inputs: &[Input], archive: &Path, options: WriterOptions) -> Result<((u64, u64), Writer<AppendDestination>)> {
     let own = identity(archive)?;
     reject_input(inputs, own, "add", "it is the archive itself")?;
     let store = Arc::new(FileStore::open(archive)?);
@@ -98,7 +98,7 @@ pub(super) fn identity(archive: &Path) -> Result<(u64, u64)> {
 
 /// The state that is added to.
 pub(super) struct Known {
-    present: Present,
+    present: Snapshot,
     /// Compare with what the archive has.
     update: bool,
     /// Replace directories by others, and others by directories.
@@ -117,7 +117,7 @@ pub(super) enum Standing {
 }
 
 impl Known {
-    fn new(present: Present, update: bool, overwrite: bool) -> Self {
+    fn new(present: Snapshot, update: bool, overwrite: bool) -> Self {
         Self { present, update, overwrite, conflicts: AtomicU64::new(0) }
     }
 
@@ -241,21 +241,21 @@ mod tests {
         writer.add(Entry::new(path("box/old"), Kind::File), NewContent::None).unwrap();
         std::fs::write(at("a.nra"), writer.finish(&Recorder::default()).unwrap().0).unwrap();
         std::fs::write(at("box"), "a file").unwrap();
-        let add = |before: &dyn Fn(&mut Writer<StoreEnd>)| {
+        let add = |before: &dyn Fn(&mut Writer<AppendDestination>)| {
             let store = Arc::new(FileStore::open(&at("a.nra")).unwrap());
             let mut writer = Writer::append(store, WriterOptions::balanced()).unwrap();
             before(&mut writer);
             let source = WalkSource::new([Input::new(at("box"))]);
             let options = Options::default().resolved();
             let skipped = add_to(&source, &at("a.nra"), &mut writer, &options, &Recorder::default()).unwrap().skipped;
-            let kind = |writer: &mut Writer<StoreEnd>, text| {
-                writer.present().unwrap().find(&path(text)).unwrap().map(|entry| entry.kind)
+            let kind = |writer: &mut Writer<AppendDestination>, text| {
+                writer.snapshot().unwrap().find(&path(text)).unwrap().map(|entry| entry.kind)
             };
             (skipped, kind(&mut writer, "box"), kind(&mut writer, "box/old"))
         };
         assert_eq!(add(&|_| ()), (1, Some(Kind::Directory), Some(Kind::File)));
         assert_eq!(add(&|writer| writer.remove(&path("box")).unwrap()), (0, Some(Kind::File), None));
-        let moved = |writer: &mut Writer<StoreEnd>| {
+        let moved = |writer: &mut Writer<AppendDestination>| {
             writer.rename(&path("box"), &path("other")).unwrap();
             writer.rename(&path("other"), &path("box")).unwrap();
         };

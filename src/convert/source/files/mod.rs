@@ -289,7 +289,7 @@ impl Job<'_> {
     fn run<W: Write + Send>(&self, walk: &mut Walk, mut writer: Writer<W>) -> Result<(W, Stats)> {
         let stats = self.fill(walk, &mut writer)?;
         let (out, written) = writer.finish(self.monitor)?;
-        Ok((out, Stats { written, skipped: stats.skipped + written.left_out, ..stats }))
+        Ok((out, Stats { written, skipped: stats.skipped + written.skipped, ..stats }))
     }
 
     /// Stores everything that `walk` finds.

@@ -9,8 +9,8 @@ use nra_format::archive::OpenOptions;
 use nra_format::crypt::{Argon2Cost, Keyring, Secret};
 use nra_format::entry::{Attribute, Kind, Namespace};
 use nra_format::nra::frame::{FrameHeader, FrameKind, HEADER_LEN};
-use nra_format::nra::reader::open_remains;
-use nra_format::nra::testing::{check_made, check_told, lying_archive};
+use nra_format::nra::reader::open_for_salvage;
+use nra_format::nra::testing::{archive_with_false_links, assert_links_kept, assert_links_reported};
 use nra_format::path::EntryPath;
 use nra_format::progress::{Recorder, Severity};
 use nra_format::source::{MemorySource, ReadAt};
@@ -47,15 +47,15 @@ fn packed(encryption: Option<Keyring>) -> Vec<u8> {
         first = Some(writer.add(entry(&format!("images/{i}"), Kind::File), content).unwrap());
     }
     writer.add_link(entry("link", Kind::File), first.unwrap()).unwrap();
-    writer.begin(entry("large", Kind::File)).unwrap();
+    writer.begin_file(entry("large", Kind::File)).unwrap();
     for i in 0..8 {
         let bytes = noise(200_000, 100 + i);
-        writer.piece(&bytes, Digest::of(&bytes), true).unwrap();
+        writer.add_chunk(&bytes, Digest::of(&bytes), true).unwrap();
         if i == 3 {
-            writer.hole(1_000_000).unwrap();
+            writer.add_hole(1_000_000).unwrap();
         }
     }
-    writer.end(None).unwrap();
+    writer.end_file(None).unwrap();
     writer.finish(&Recorder::default()).unwrap().0
 }
 
@@ -75,7 +75,7 @@ fn recovered(archive: &dyn Archive, destination: Destination, writer: WriterOpti
 
 fn salvaged_from(source: Arc<dyn ReadAt>, key: Option<Secret>) -> Option<(Contents, u64, bool)> {
     let options = OpenOptions { key, ..OpenOptions::default() };
-    let (archive, base) = open_remains(source, &options).ok()?;
+    let (archive, base) = open_for_salvage(source, &options).ok()?;
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("out.nra");
     let destination = Destination::File { path: path.clone(), overwrite: false };
@@ -278,7 +278,7 @@ fn what_says_nothing_of_the_archive_ends_the_work_as_it_is() {
 
 #[test]
 fn link_groups_that_lie_do_not_mix_files() {
-    let source = Arc::new(MemorySource::new(lying_archive()));
+    let source = Arc::new(MemorySource::new(archive_with_false_links()));
     let archive = nra_format::archive::open(source, &OpenOptions::default()).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("out.nra");
@@ -286,8 +286,8 @@ fn link_groups_that_lie_do_not_mix_files() {
     let monitor = Recorder::default();
     let stats = recovered(&*archive, destination, WriterOptions::balanced(), &monitor);
     assert_eq!((stats.damaged, stats.written.entries), (0, 4));
-    check_told(&monitor);
-    check_made(&*nra_format::archive::open_path(&path, &OpenOptions::default()).unwrap());
+    assert_links_reported(&monitor);
+    assert_links_kept(&*nra_format::archive::open_path(&path, &OpenOptions::default()).unwrap());
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::*;
 use crate::testing::open;
-use crate::testing::{check_made, check_told, lying_archive};
+use crate::testing::{archive_with_false_links, assert_links_kept, assert_links_reported};
 use crate::writer::DictionaryPolicy;
 use nra_core::archive::{CommitInfo, Depth};
 use nra_core::codec::looks_incompressible;
@@ -14,8 +14,9 @@ use nra_core::progress::Recorder;
 use nra_core::source::{FileSource, FileStore};
 use nra_core::testing::noise;
 
-/// All entries of a commit but for their places, the other names of each, and the digest of its content.
-type State = Vec<(Entry, Vec<String>, Digest)>;
+/// All entries of a commit without their locations, the other names of each, and the digest of its
+/// content.
+type CommitContents = Vec<(Entry, Vec<String>, Digest)>;
 
 fn options(message: &str) -> WriterOptions {
     let time = Some(Timestamp { seconds: 7, nanoseconds: 8 });
@@ -41,7 +42,8 @@ fn text(lines: usize, seed: usize) -> Vec<u8> {
     (0..lines).flat_map(|i| format!("{} is line {i} of {seed}\n", (i * 7919 + seed) % 10_007).into_bytes()).collect()
 }
 
-/// Four commits: much content, some of it replaced and removed, links, a file in pieces with a hole, attributes.
+/// Four commits: much content, some of it replaced and removed, links, a file in chunks with a
+/// hole, attributes.
 fn archive(at: &Path, first: WriterOptions) {
     let mut writer = Writer::create(File::create(at).unwrap(), WriterOptions { message: "first".into(), ..first }).unwrap();
     for i in 0..300 {
@@ -64,16 +66,16 @@ fn archive(at: &Path, first: WriterOptions) {
         }
         writer.add(entry, NewContent::None).unwrap();
     }
-    writer.begin(file("large")).unwrap();
+    writer.begin_file(file("large")).unwrap();
     for i in 0..4 {
-        let piece = text(2_000, 1_000 + i);
-        writer.piece(&piece, Digest::of(&piece), false).unwrap();
-        writer.hole(10_000).unwrap();
+        let chunk = text(2_000, 1_000 + i);
+        writer.add_chunk(&chunk, Digest::of(&chunk), false).unwrap();
+        writer.add_hole(10_000).unwrap();
     }
-    let large = writer.end(None).unwrap();
+    let large = writer.end_file(None).unwrap();
     writer.add_link(file("large again"), large).unwrap();
     writer.finish(&Recorder::default()).unwrap();
-    let append = |message: &str, change: &dyn Fn(&mut Writer<crate::writer::StoreEnd>)| {
+    let append = |message: &str, change: &dyn Fn(&mut Writer<crate::writer::AppendDestination>)| {
         let mut writer = Writer::append(Arc::new(FileStore::open(at).unwrap()), options(message)).unwrap();
         change(&mut writer);
         writer.finish(&Recorder::default()).unwrap();
@@ -82,9 +84,9 @@ fn archive(at: &Path, first: WriterOptions) {
         (0..290).for_each(|i| writer.remove(&path(&format!("text/{i:03}"))).unwrap());
         (0..100).for_each(|i| add(writer, &format!("noise/{i:03}"), &noise(9_000, 10_000 + i)));
         add(writer, "new/a", &text(5_000, 77));
-        // One more name of a file with two, and a second name of one that had none.
+        // Another name of a file with two names, and a second name of a file with one.
         for (name, more) in [("large", "a large one"), ("text/295", "new/text"), ("text/295", "new/text again")] {
-            let first = writer.keep(&path(name)).unwrap();
+            let first = writer.reference_entry(&path(name)).unwrap();
             writer.add_link(file(more), first).unwrap();
         }
     });
@@ -97,7 +99,7 @@ fn archive(at: &Path, first: WriterOptions) {
     });
     append("fourth", &|writer| {
         writer.remove(&path("random")).unwrap();
-        // One of the names of a file, and a directory, get another mode.
+        // One name of a file, and a directory, get another mode.
         for name in ["a large one", "kinds/1"] {
             writer
                 .change(&path(name), |entry| {
@@ -120,7 +122,7 @@ fn source(at: &Path) -> Arc<dyn ReadAt> {
     Arc::new(FileSource::open(at).unwrap())
 }
 
-fn state(at: &Path, number: u64) -> State {
+fn state(at: &Path, number: u64) -> CommitContents {
     let archive = open(source(at), &OpenOptions { commit: Some(number), ..OpenOptions::default() }).unwrap();
     assert_eq!(archive.verify(Depth::Full, None, &Recorder::default()).unwrap().damage, [], "commit {number}");
     let entries: Vec<Entry> = archive.entries(0..archive.entry_count()).map(Result::unwrap).collect();
@@ -145,7 +147,7 @@ fn commits(at: &Path) -> Vec<CommitInfo> {
 }
 
 #[test]
-fn kept_commits_are_what_they_were() {
+fn compaction_preserves_kept_commits() {
     for first in [options(""), WriterOptions { dictionary: DictionaryPolicy::Auto, align: 64, ..options("") }] {
         let folder = tempfile::tempdir().unwrap();
         let old = folder.path().join("old");
@@ -178,13 +180,14 @@ fn kept_commits_are_what_they_were() {
 }
 
 #[test]
-fn blocks_move_as_they_are_and_sparse_ones_are_packed_again() {
+fn dense_blocks_are_copied_and_sparse_ones_repacked() {
     let folder = tempfile::tempdir().unwrap();
     let (old, new) = (folder.path().join("old"), folder.path().join("new"));
     archive(&old, options(""));
     let done = plan(&source(&old), 1, &WriterOptions::balanced(), &Recorder::default()).unwrap();
     assert!(done.repacked_blocks > 0 && done.dropped_bytes > 1_000_000, "{done:?}");
-    // Without commits to drop everything moves; with another level nothing could be the same if it were compressed again.
+    // Without dropped commits every block is copied. With another level, recompressed blocks would
+    // differ.
     let level = WriterOptions { method: nra_core::codec::Method::zstd(19), ..options("") };
     let done = compact_to(&old, 4, &new, &level, &Recorder::default()).unwrap();
     assert_eq!(done.repacked_blocks, 0);
@@ -193,7 +196,7 @@ fn blocks_move_as_they_are_and_sparse_ones_are_packed_again() {
 }
 
 #[test]
-fn nothing_is_made_of_what_does_not_read() {
+fn compaction_rejects_damaged_archives() {
     let folder = tempfile::tempdir().unwrap();
     let (old, new) = (folder.path().join("old"), folder.path().join("new"));
     archive(&old, options(""));
@@ -209,7 +212,7 @@ fn nothing_is_made_of_what_does_not_read() {
 }
 
 #[test]
-fn memory_does_not_follow_the_number_of_commits() {
+fn memory_does_not_grow_with_the_number_of_commits() {
     let folder = tempfile::tempdir().unwrap();
     let [old, new] = ["old", "new"].map(|name| folder.path().join(name));
     archive(&old, options(""));
@@ -220,7 +223,7 @@ fn memory_does_not_follow_the_number_of_commits() {
     }
     File::create(&new).unwrap();
     let source = source(&old);
-    // Each reader that is open shares the source.
+    // Each open reader shares the source.
     let most = std::cell::Cell::new(0);
     let open = || {
         most.set(most.get().max(Arc::strong_count(&source)));
@@ -228,7 +231,8 @@ fn memory_does_not_follow_the_number_of_commits() {
     };
     compact(&source, 24, &open, &options(""), &Recorder::default()).unwrap();
     assert_eq!(state(&new, 24), state(&old, 24));
-    // The source itself, and the commit before and the one that is made, each with as many shares as a reader takes.
+    // The source itself, the preceding commit and the current one, each with as many shares as a
+    // reader takes.
     let alone = {
         let _reader = open_commit(&source, None, &options("")).unwrap();
         Arc::strong_count(&source) - 1
@@ -237,24 +241,24 @@ fn memory_does_not_follow_the_number_of_commits() {
 }
 
 #[test]
-fn link_groups_that_lie_do_not_mix_files() {
+fn false_link_groups_do_not_mix_files() {
     let folder = tempfile::tempdir().unwrap();
     let [old, new] = ["old", "new"].map(|name| folder.path().join(name));
-    std::fs::write(&old, lying_archive()).unwrap();
+    std::fs::write(&old, archive_with_false_links()).unwrap();
     let monitor = Recorder::default();
     compact_to(&old, 1, &new, &options(""), &monitor).unwrap();
-    check_told(&monitor);
-    check_made(&*open(source(&new), &OpenOptions::default()).unwrap());
+    assert_links_reported(&monitor);
+    assert_links_kept(&*open(source(&new), &OpenOptions::default()).unwrap());
     let archive = open_commit(&source(&old), None, &options("")).unwrap();
     let mut writer = Writer::create(File::create(&new).unwrap(), options("")).unwrap();
     copy(&archive, &mut writer, &mut |_| Ok(()), &monitor).unwrap();
     writer.finish(&monitor).unwrap();
-    check_told(&monitor);
-    check_made(&*open(source(&new), &OpenOptions::default()).unwrap());
+    assert_links_reported(&monitor);
+    assert_links_kept(&*open(source(&new), &OpenOptions::default()).unwrap());
 }
 
 #[test]
-fn a_later_commit_that_lies_takes_no_content_from_an_earlier_one() {
+fn false_links_take_no_content_from_an_earlier_commit() {
     let folder = tempfile::tempdir().unwrap();
     let [old, new] = ["old", "new"].map(|name| folder.path().join(name));
     let mut writer = Writer::create(File::create(&old).unwrap(), options("")).unwrap();
@@ -276,27 +280,27 @@ fn a_later_commit_that_lies_takes_no_content_from_an_earlier_one() {
 }
 
 #[test]
-fn what_many_names_share_is_held_and_written_once() {
+fn content_shared_by_many_names_is_written_once() {
     const EXTENTS: usize = 10_000;
     const NAMES: usize = 1_000;
     let folder = tempfile::tempdir().unwrap();
     let [old, new] = ["old", "new"].map(|name| folder.path().join(name));
     let mut writer = Writer::create(File::create(&old).unwrap(), options("")).unwrap();
-    writer.begin(file("f")).unwrap();
+    writer.begin_file(file("f")).unwrap();
     for _ in 0..EXTENTS {
-        writer.piece(b"x", Digest::of(b"x"), false).unwrap();
-        writer.hole(1).unwrap();
+        writer.add_chunk(b"x", Digest::of(b"x"), false).unwrap();
+        writer.add_hole(1).unwrap();
     }
-    let first = writer.end(None).unwrap();
+    let first = writer.end_file(None).unwrap();
     for i in 0..NAMES {
         writer.add_link(file(&format!("link {i}")), first).unwrap();
         writer.add_copy(file(&format!("name {i}")), first).unwrap();
     }
     writer.finish(&Recorder::default()).unwrap();
     let archive = open_commit(&source(&old), None, &options("")).unwrap();
-    let mut needs = Needs::default();
+    let mut needs = NeededBlocks::default();
     for entry in archive.entries(0..archive.entry_count()) {
-        needs.note(&archive, &entry.unwrap()).unwrap();
+        needs.add_entry(&archive, &entry.unwrap()).unwrap();
     }
     assert_eq!((needs.maps.len(), needs.blocks.len()), (1, 1));
     assert!(needs.blocks.values().all(|need| need.parts.ranges().count() == 1));

@@ -2,12 +2,14 @@
 
 use nra_core::crypt::{KeyFrame, KeyPlace, PasswordWork, Secret};
 
-/// Parses the payload of a key frame and encodes it again; `None` when it is refused.
+/// Parses the payload of a key frame and encodes it again. Returns `None` if the payload is
+/// rejected.
 pub fn reencode_keys(payload: &[u8]) -> Option<Vec<u8>> {
     KeyFrame::parse(payload).ok().map(|frame| frame.encode())
 }
 
-/// Says whether a raw key opens the payload of a key frame as the first of a file. Slots for passwords are not tried: Argon2 takes its time.
+/// Returns whether a user key unlocks the payload of the first key frame of a file. Key slots for
+/// passwords are not tried because Argon2 is slow.
 pub fn opens(payload: &[u8], key: [u8; 32]) -> bool {
     let place = KeyPlace { offset: 256, commit: 1 };
     KeyFrame::parse(payload).is_ok_and(|frame| frame.unlock(&Secret::raw(key), place, &mut PasswordWork::new()).is_ok())

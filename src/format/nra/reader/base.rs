@@ -1,24 +1,25 @@
-//! The state of an archive that a writer adds to: its pages, and where its pieces are.
+//! The commit that a writer builds on: its pages and the locations of its chunks.
 //!
-//! Nothing here goes around damage: a tree that is copied from what stands in for it would make the loss final.
+//! This reader is strict. A tree copied from a replacement for a damaged page would make the loss
+//! permanent.
 //!
 //! Spec: nra.md, sections 9, 11, 15 and 17.
 
 use std::sync::Arc;
 
-use crate::chunks::{ChunkPage, ChunkPlace};
+use crate::block_index::ChunkList;
+use crate::chunk_run::{ChunkLocation, ChunkPage};
 use crate::commit::Commit;
 use crate::content::{BlockRef, FrameRef};
-use crate::directory::Pieces;
+use crate::entry_page::{Child, EntryPage};
 use crate::frame::FrameKind;
-use crate::head::Head;
-use crate::page::{Child, Page};
+use crate::reader::cache_key::CacheKey;
 use crate::reader::damage::is_damage;
-use crate::reader::key::Key;
-use crate::reader::opener::{self, Unlock};
+use crate::reader::keys::{self, Unlock};
 use crate::reader::window::Window;
 use crate::reader::{NraReader, frames, open};
 use crate::recovery;
+use crate::superblock::Superblock;
 use nra_core::archive::OpenOptions;
 use nra_core::codec::Codec;
 use nra_core::crypt::Keyring;
@@ -26,28 +27,29 @@ use nra_core::digest::{DIGEST_LEN, Digest};
 use nra_core::error::{Error, Result};
 use nra_core::source::ReadAt;
 
-/// Pieces of one key that are looked at, and pages: 40 bits of a digest are rarely shared, and never by many unless on purpose.
+/// Most chunks with equal keys that are compared, and most pages that are read for one key. Few
+/// digests share 40 bits unless on purpose.
 const MAX_CANDIDATES: usize = 64;
 
-/// The state that the next commit follows.
-pub(crate) struct BaseState {
-    pub head: Head,
+/// The commit that the next one follows.
+pub(crate) struct BaseCommit {
+    pub superblock: Superblock,
     pub commit: Commit,
-    /// The frame of that commit.
-    pub place: FrameRef,
-    /// Offset and length of its key frame; zeros when the archive is not encrypted.
+    /// Reference to the commit frame.
+    pub commit_ref: FrameRef,
+    /// Offset and frame length of the key frame; zeros if the archive is not encrypted.
     pub keys: (u64, u64),
-    /// Length of the file up to and with its tail.
+    /// Length of the file including the footer.
     pub end: u64,
-    /// The tail is damaged, the commit is not.
-    pub lost_tail: bool,
-    /// Bytes behind it that are no recovery data: remains of an append that did not finish.
-    pub remains: u64,
+    /// Whether the footer is damaged although the commit is not.
+    pub lost_footer: bool,
+    /// Number of bytes of an unfinished append after the footer. Recovery data does not count.
+    pub trailing_bytes: u64,
 }
 
-/// A piece that an archive holds.
+/// A chunk that the archive stores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct HeldPiece {
+pub(crate) struct StoredChunk {
     pub block: BlockRef,
     pub codec: Codec,
     /// Number within the block.
@@ -57,70 +59,70 @@ pub(crate) struct HeldPiece {
     pub raw_len: u32,
 }
 
-/// A page of a chunk run, decoded.
-pub(super) struct ChunkNode(ChunkPage);
+/// A cached page of a chunk run.
+pub(super) struct CachedChunkPage(ChunkPage);
 
-impl ChunkNode {
+impl CachedChunkPage {
     pub(super) fn weight(&self) -> u64 {
         match &self.0 {
-            ChunkPage::Leaf(places) => size_of_val(&**places) as u64,
+            ChunkPage::Leaf(locations) => size_of_val(&**locations) as u64,
             ChunkPage::Inner(_, children) => size_of_val(&**children) as u64,
         }
     }
 }
 
-/// A block that was found by its offset: how to refer to it, and its pieces.
-pub(super) struct HeldBlock {
+/// A block found by its offset: its reference and its chunks.
+pub(super) struct IndexedBlock {
     block: BlockRef,
     codec: Codec,
-    pieces: Pieces,
+    chunks: ChunkList,
 }
 
-impl HeldBlock {
+impl IndexedBlock {
     pub(super) fn weight(&self) -> u64 {
-        self.pieces.heap_bytes() as u64
+        self.chunks.heap_bytes() as u64
     }
 }
 
 impl NraReader {
-    /// Refuses what is no NRA archive, damaged or not, and so can't be changed.
+    /// Rejects a file that is not an NRA archive, damaged or not, and therefore cannot be changed.
     ///
     /// # Errors
     ///
-    /// `Unsupported` when it is something else; what reading gives.
-    pub fn refuse_others(source: Arc<dyn ReadAt>) -> Result<()> {
-        refuse_others(&Window::read(source)?)
+    /// `Unsupported` if the file has another format; I/O errors.
+    pub fn reject_other_formats(source: Arc<dyn ReadAt>) -> Result<()> {
+        reject_other_formats(&Window::read(source)?)
     }
 
-    /// Opens the newest finished state of `source` for a writer.
-    pub(crate) fn base(source: Arc<dyn ReadAt>, cache_bytes: u64, keyring: Option<Keyring>) -> Result<(Self, BaseState)> {
+    /// Opens the newest finished commit of `source` for a writer.
+    pub(crate) fn base(source: Arc<dyn ReadAt>, cache_bytes: u64, keyring: Option<Keyring>) -> Result<(Self, BaseCommit)> {
         let mut window = Window::read(source)?;
-        refuse_others(&window)?;
+        reject_other_formats(&window)?;
         let keys = Unlock::Keyring(keyring.as_ref());
-        opener::unlock(&mut window, keys, false)?;
-        let (state, head) = open::for_append(&mut window, keys)?;
-        let is_protected = state.remains.is_none() || recovery::begins(window.source(), state.end)?.is_some();
-        let remains = if is_protected { 0 } else { window.file_len().saturating_sub(state.end) };
-        let (commit, place, keys, end) = (state.commit.clone(), state.place, state.keys, state.end);
-        let base = BaseState { head, commit, place, keys, end, lost_tail: !state.has_tail, remains };
+        keys::unlock(&mut window, keys, false)?;
+        let (state, superblock) = open::for_append(&mut window, keys)?;
+        let is_protected = state.trailing_remark.is_none() || recovery::find_at(window.source(), state.end)?.is_some();
+        let trailing_bytes = if is_protected { 0 } else { window.file_len().saturating_sub(state.end) };
+        let (commit, commit_ref, keys, end) = (state.commit.clone(), state.commit_ref, state.keys, state.end);
+        let base = BaseCommit { superblock, commit, commit_ref, keys, end, lost_footer: !state.has_footer, trailing_bytes };
         let options = OpenOptions { cache_bytes, recover: false, ..OpenOptions::default() };
-        Ok((Self::with_state(window, state, &options, true)?, base))
+        Ok((Self::open_commit(window, state, &options, true)?, base))
     }
 
-    /// Reads a page of the entry tree; `upper` is the next key on the way to it.
-    pub(crate) fn entry_page(&self, child: &Child, level: Option<u8>, upper: Option<&[u8]>) -> Result<Page> {
+    /// Reads a page of the entry tree. `upper` is the next key.
+    pub(crate) fn entry_page(&self, child: &Child, level: Option<u8>, upper: Option<&[u8]>) -> Result<EntryPage> {
         let corrupt = |detail: String| Error::corrupt(FrameKind::EntryPage.name(), child.page.offset, detail);
         let frame = frames::follow(&self.window, FrameKind::EntryPage, child.page)?;
-        let page = Page::parse(&frame.payload).map_err(corrupt)?;
+        let page = EntryPage::parse(&frame.payload).map_err(corrupt)?;
         let below = page.below();
-        child.check(below, level).and_then(|()| child.check_place(page.ends(), below.level, upper)).map_err(corrupt)?;
+        child.check(below, level).and_then(|()| child.check_position(page.ends(), below.level, upper)).map_err(corrupt)?;
         Ok(page)
     }
 
-    /// Looks for a piece by its digest. Pages and directories that are damaged count as if the piece were not there.
-    pub(crate) fn find_piece(&self, runs: &[FrameRef], digest: &Digest) -> Result<Option<HeldPiece>> {
+    /// Finds a chunk by its digest. Damaged pages and block indexes are skipped.
+    pub(crate) fn find_chunk(&self, runs: &[FrameRef], digest: &Digest) -> Result<Option<StoredChunk>> {
         for &run in runs.iter().rev() {
-            match self.find_in_run(run, digest) {
+            match self.find_in_chunk_run(run, digest) {
                 Ok(None) => {}
                 Ok(found) => return Ok(found),
                 Err(error) if is_damage(&error) => {}
@@ -130,7 +132,7 @@ impl NraReader {
         Ok(None)
     }
 
-    fn find_in_run(&self, run: FrameRef, digest: &Digest) -> Result<Option<HeldPiece>> {
+    fn find_in_chunk_run(&self, run: FrameRef, digest: &Digest) -> Result<Option<StoredChunk>> {
         let key = digest.key();
         let mut stack = vec![(run, None)];
         let (mut candidates, mut pages) = (0, 0);
@@ -139,15 +141,15 @@ impl NraReader {
             if pages > MAX_CANDIDATES {
                 return Ok(None);
             }
-            match &self.chunk_node(page, level)?.0 {
-                ChunkPage::Leaf(places) => {
-                    let first = places.partition_point(|place| place.key < key);
-                    for place in places[first..].iter().take_while(|place| place.key == key) {
+            match &self.chunk_page(page, level)?.0 {
+                ChunkPage::Leaf(locations) => {
+                    let first = locations.partition_point(|commit_ref| commit_ref.key < key);
+                    for commit_ref in locations[first..].iter().take_while(|commit_ref| commit_ref.key == key) {
                         candidates += 1;
                         if candidates > MAX_CANDIDATES {
                             return Ok(None);
                         }
-                        let found = self.held_piece(place, digest)?;
+                        let found = self.chunk_at(commit_ref, digest)?;
                         if found.is_some() {
                             return Ok(found);
                         }
@@ -164,35 +166,39 @@ impl NraReader {
         Ok(None)
     }
 
-    fn held_piece(&self, place: &ChunkPlace, digest: &Digest) -> Result<Option<HeldPiece>> {
-        let held = match self.held_block(place.block) {
+    fn chunk_at(&self, commit_ref: &ChunkLocation, digest: &Digest) -> Result<Option<StoredChunk>> {
+        let indexed = match self.indexed_block(commit_ref.block) {
             Err(error) if is_damage(&error) => return Ok(None),
-            held => held?,
+            indexed => indexed?,
         };
-        Ok(held.pieces.get(place.piece).filter(|(_, piece)| piece.digest == *digest).map(|(offset, piece)| HeldPiece {
-            block: held.block,
-            codec: held.codec,
-            number: place.piece,
+        Ok(indexed.chunks.get(commit_ref.chunk).filter(|(_, chunk)| chunk.digest == *digest).map(|(offset, chunk)| StoredChunk {
+            block: indexed.block,
+            codec: indexed.codec,
+            number: commit_ref.chunk,
             offset,
-            raw_len: piece.raw_len,
+            raw_len: chunk.raw_len,
         }))
     }
 
-    fn held_block(&self, offset: u64) -> Result<Arc<HeldBlock>> {
-        self.caches.get_or_load(Key::held_block(offset), || {
+    fn indexed_block(&self, offset: u64) -> Result<Arc<IndexedBlock>> {
+        self.caches.get_or_load(CacheKey::indexed_block(offset), || {
             let start = frames::header(&self.window, FrameKind::Block, offset)?;
-            let pieces = frames::pieces(&self.window, &start, offset)?;
-            let (header, check) = (start.header, start.check);
+            let chunks = frames::chunks(&self.window, &start, offset)?;
+            let (header, header_checksum) = (start.header, start.header_checksum);
             let (raw_len, stored_len, pad_len) = (header.raw_len, header.stored_len, header.pad_len);
-            Ok(HeldBlock { block: BlockRef { offset, raw_len, stored_len, pad_len, check }, codec: header.codec, pieces })
+            Ok(IndexedBlock {
+                block: BlockRef { offset, raw_len, stored_len, pad_len, header_checksum },
+                codec: header.codec,
+                chunks,
+            })
         })
     }
 
-    fn chunk_node(&self, page: FrameRef, level: Option<u8>) -> Result<Arc<ChunkNode>> {
+    fn chunk_page(&self, page: FrameRef, level: Option<u8>) -> Result<Arc<CachedChunkPage>> {
         let corrupt = |detail| Error::corrupt(FrameKind::ChunkPage.name(), page.offset, detail);
-        let node = self.caches.get_or_load(Key::frame(page), || {
+        let node = self.caches.get_or_load(CacheKey::frame(page), || {
             let frame = frames::follow(&self.window, FrameKind::ChunkPage, page)?;
-            ChunkPage::parse(&frame.payload).map(ChunkNode).map_err(corrupt)
+            ChunkPage::parse(&frame.payload).map(CachedChunkPage).map_err(corrupt)
         })?;
         let found = match &node.0 {
             ChunkPage::Leaf(_) => 0,
@@ -204,25 +210,25 @@ impl NraReader {
         }
     }
 
-    /// Returns the number of pieces of a chunk run.
+    /// Returns the number of chunks in a chunk run.
     pub(crate) fn run_len(&self, run: FrameRef) -> Result<u64> {
-        Ok(match &self.chunk_node(run, None)?.0 {
-            ChunkPage::Leaf(places) => places.len() as u64,
+        Ok(match &self.chunk_page(run, None)?.0 {
+            ChunkPage::Leaf(locations) => locations.len() as u64,
             ChunkPage::Inner(_, children) => children.iter().map(|child| child.2).sum(),
         })
     }
 
-    /// Adds all pieces of a chunk run to `places`.
-    pub(crate) fn run_places(&self, run: FrameRef, places: &mut Vec<ChunkPlace>) -> Result<()> {
+    /// Appends all chunks of a chunk run to `locations`.
+    pub(crate) fn append_run(&self, run: FrameRef, locations: &mut Vec<ChunkLocation>) -> Result<()> {
         let mut stack = vec![(run, None)];
-        // Each has its digest in the directory of a block.
+        // Each chunk has a digest in a block index, which limits their number.
         let mut room = self.run_len(run)?.min(self.window.file_len() / DIGEST_LEN as u64);
         while let Some((page, level)) = stack.pop() {
-            match &self.chunk_node(page, level)?.0 {
+            match &self.chunk_page(page, level)?.0 {
                 ChunkPage::Leaf(found) => {
-                    let again = || Error::corrupt(FrameKind::ChunkPage.name(), page.offset, "more pieces than there can be");
+                    let again = || Error::corrupt(FrameKind::ChunkPage.name(), page.offset, "more chunks than possible");
                     room = room.checked_sub(found.len() as u64).ok_or_else(again)?;
-                    places.extend_from_slice(found);
+                    locations.extend_from_slice(found);
                 }
                 ChunkPage::Inner(level, children) => {
                     stack.extend(children.iter().rev().map(|child| (child.1, Some(level - 1))));
@@ -233,10 +239,10 @@ impl NraReader {
     }
 }
 
-fn refuse_others(window: &Window) -> Result<()> {
+fn reject_other_formats(window: &Window) -> Result<()> {
     if open::is_nra(window)? {
         return Ok(());
     }
-    let (what, found) = ("changing", "a file that is no NRA archive".into());
+    let (what, found) = ("changing", "a file that is not an NRA archive".into());
     Err(Error::Unsupported { what, found, known: "NRA 5".into() })
 }

@@ -1,4 +1,4 @@
-//! Content of entries, in all forms.
+//! Content of entries in all forms.
 //!
 //! Spec: nra.md, section 8.4.
 
@@ -17,7 +17,7 @@ use nra_core::zeros::each_run;
 type Sink<'s> = dyn FnMut(Part<'_>) -> Result<()> + 's;
 
 impl NraReader {
-    /// Hands the bytes in `range` of the content to `sink`.
+    /// Passes the bytes in `range` of the content to `sink`.
     pub(super) fn visit(&self, entry: &Entry, range: Range<u64>, access: Access, sink: &mut Sink<'_>) -> Result<()> {
         let range = range.start..range.end.min(entry.size);
         if range.start >= range.end {
@@ -29,7 +29,7 @@ impl NraReader {
         };
         match entry.content() {
             Content::None => Err(Error::Usage { detail: format!("{} has no content in this archive", entry.path) }),
-            Content::Raw(extent, checksum) => self.visit_raw(extent, *checksum, range, access, sink),
+            Content::Uncompressed(extent, checksum) => self.visit_uncompressed(extent, *checksum, range, access, sink),
             _ => self.each_segment(entry, range, &mut segment),
         }
     }
@@ -39,7 +39,7 @@ impl NraReader {
         let mut segment = |segment: &Segment, part: Range<u64>| {
             let end = at.saturating_add(part.end - part.start);
             if matches!(segment, Segment::Hole(_)) {
-                // One more than is told says that there are too many.
+                // One hole more than the limit shows that there are too many.
                 let has_room = holes.len() <= MAX_HOLES;
                 match holes.last_mut() {
                     Some(last) if last.end == at => last.end = end,
@@ -57,27 +57,34 @@ impl NraReader {
         Ok(holes)
     }
 
-    fn visit_raw(&self, extent: &Extent, checksum: u32, range: Range<u64>, access: Access, sink: &mut Sink<'_>) -> Result<()> {
+    fn visit_uncompressed(
+        &self,
+        extent: &Extent,
+        checksum: u32,
+        range: Range<u64>,
+        access: Access,
+        sink: &mut Sink<'_>,
+    ) -> Result<()> {
         let (start, len) = (range.start, range.end - range.start);
         if access == Access::Sequential {
-            // Damage elsewhere in the block is no reason to refuse this entry.
+            // Damage elsewhere in the block does not affect this entry.
             match self.block(&extent.block) {
                 Ok(block) => return sink(Part::Data(block.part(extent, start, len)?)),
                 Err(error) if is_damage(&error) => {}
                 Err(error) => return Err(error),
             }
         }
-        self.with_raw(extent, checksum, start, len, |bytes| sink(Part::Data(bytes)))
+        self.with_uncompressed(extent, checksum, start, len, |bytes| sink(Part::Data(bytes)))
     }
 
     pub(super) fn read_content(&self, entry: &Entry, offset: u64, buffer: &mut [u8]) -> Result<usize> {
         let left = usize::try_from(entry.size.saturating_sub(offset)).unwrap_or(usize::MAX);
         let len = buffer.len().min(left);
         let buffer = &mut buffer[..len];
-        if let (Content::Raw(extent, checksum), 0) = (entry.content(), offset)
+        if let (Content::Uncompressed(extent, checksum), 0) = (entry.content(), offset)
             && len as u64 == extent.len
         {
-            self.fill_raw(extent, *checksum, buffer)?;
+            self.fill_uncompressed(extent, *checksum, buffer)?;
             return Ok(len);
         }
         let mut filled = 0;
@@ -96,7 +103,7 @@ impl NraReader {
             }
             Ok(())
         });
-        // Nothing is returned with an error, not even what was good.
+        // After an error, no bytes are returned, not even correct ones.
         copied.inspect_err(|_| buffer.fill(0))?;
         if filled < len {
             let detail = format!("the extents of {} end {} bytes before its size", entry.path, len - filled);
@@ -111,9 +118,10 @@ impl NraReader {
         }
         match entry.content() {
             Content::None => return Ok(Some(Digest::of(b""))),
-            Content::Extent(extent) | Content::Raw(extent, _) => match self.piece_digest(extent) {
+            Content::Extent(extent) | Content::Uncompressed(extent, _) => match self.chunk_digest(extent) {
                 Ok(Some(digest)) => return Ok(Some(digest)),
-                // An extent of several pieces, or a directory that is damaged: the content itself will tell.
+                // The extent has several chunks, or the block index is damaged: compute the digest
+                // from the content.
                 Ok(None) => {}
                 Err(error) if is_damage(&error) => {}
                 Err(error) => return Err(error),

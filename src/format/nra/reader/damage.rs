@@ -1,8 +1,9 @@
-//! What is damage, and no fault of the system or of the caller.
+//! Which errors are damage.
 
 use nra_core::error::Error;
 
-/// Says whether the bytes of the file are at fault, so that another way may lead to the entries.
+/// Returns whether an error means that the bytes of the file are wrong, so that another way to the
+/// entries may work.
 pub(crate) fn is_damage(error: &Error) -> bool {
     matches!(error, Error::Corrupt { .. } | Error::Limit { .. })
 }

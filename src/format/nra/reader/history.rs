@@ -1,35 +1,35 @@
-//! Earlier commits: the chain that leads back from the newest one.
+//! History: the chain of commits from the newest one to the first.
 //!
-//! Promises: each step back is a commit of the same archive, with the number before, that lies in front of the one that refers to it; so
-//! the chain ends. A step costs one read.
+//! Each step leads to a commit of the same archive with the preceding number that lies earlier in
+//! the file, so the chain ends. A step needs one read.
 //!
 //! Spec: nra.md, section 13.
 
 use crate::commit::Commit;
 use crate::content::FrameRef;
+use crate::footer::FOOTER_LEN;
 use crate::frame::FrameKind;
-use crate::head::TAIL_LEN;
+use crate::reader::found_commit::FoundCommit;
 use crate::reader::frames;
-use crate::reader::open::State;
 use crate::reader::window::Window;
 use nra_core::archive::CommitInfo;
 use nra_core::error::{Error, Result};
 
-/// A commit and where its bytes end: its tail included, if it is whole.
+/// A commit and the end of its bytes, including its footer.
 #[derive(Clone)]
 pub(super) struct CommitPlace {
     pub(super) commit: Commit,
     pub(super) end: u64,
 }
 
-/// Goes back from a commit to the one before, as long as there is one.
+/// Iterates from a commit back to the first.
 pub(super) struct Chain<'a> {
     window: &'a Window,
     next: Option<Result<CommitPlace>>,
 }
 
 impl<'a> Chain<'a> {
-    /// Begins with `commit`, whose bytes end at `end`.
+    /// Starts with `commit`, whose bytes end at `end`.
     pub(super) fn new(window: &'a Window, commit: &Commit, end: u64) -> Self {
         Self { window, next: Some(Ok(CommitPlace { commit: commit.clone(), end })) }
     }
@@ -48,14 +48,17 @@ impl Iterator for Chain<'_> {
     }
 }
 
-/// Reads the commit before `later`, to which that refers.
+/// Reads the commit that `later` refers to as the preceding one.
 fn before(window: &Window, reference: FrameRef, later: &CommitPlace) -> Result<CommitPlace> {
     let corrupt = |detail: String| Error::corrupt(FrameKind::Commit.name(), reference.offset, detail);
     let frame = frames::follow(window, FrameKind::Commit, reference)?;
     let commit = Commit::parse(&frame.payload).map_err(corrupt)?;
-    let end = reference.offset.saturating_add(reference.length).saturating_add(TAIL_LEN as u64);
+    let end = reference.offset.saturating_add(reference.length).saturating_add(FOOTER_LEN as u64);
     if commit.number.checked_add(1) != Some(later.commit.number) || end >= later.end || frame.header.commit != commit.number {
-        return Err(corrupt(format!("commit {} is said to be the one before commit {}", commit.number, later.commit.number)));
+        return Err(corrupt(format!(
+            "commit {} is referred to as the predecessor of commit {}",
+            commit.number, later.commit.number
+        )));
     }
     if commit.archive_id != later.commit.archive_id {
         return Err(corrupt("it belongs to another archive".into()));
@@ -63,12 +66,13 @@ fn before(window: &Window, reference: FrameRef, later: &CommitPlace) -> Result<C
     Ok(CommitPlace { commit, end })
 }
 
-/// Returns the state at commit `number`, which is `newest` or an earlier one.
+/// Returns commit `number`, which is `newest` or an earlier one.
 ///
 /// # Errors
 ///
-/// `Usage` when there is no such commit, with the numbers there are; `Corrupt` when a commit on the way to it is damaged.
-pub(super) fn at(window: &Window, newest: State, number: u64) -> Result<State> {
+/// `Usage` with the available numbers if there is no such commit; `Corrupt` if a commit on the way
+/// to it is damaged.
+pub(super) fn at(window: &Window, newest: FoundCommit, number: u64) -> Result<FoundCommit> {
     if number == newest.commit.number {
         return Ok(newest);
     }
@@ -82,7 +86,7 @@ pub(super) fn at(window: &Window, newest: State, number: u64) -> Result<State> {
         let CommitPlace { commit, end } = place?;
         first = commit.number;
         if commit.number == number {
-            return Ok(State { commit, end, has_tail: true, recovered: false, ..newest });
+            return Ok(FoundCommit { commit, end, has_footer: true, recovered: false, ..newest });
         }
     }
     none(first)
@@ -98,8 +102,8 @@ pub(super) fn describe<'a>(window: &'a Window, commit: &Commit, end: u64) -> imp
         };
         let start = match chain.peek() {
             Some(Ok(earlier)) => earlier.end,
-            // A damaged commit before this one is told by the next step.
-            Some(Err(_)) => place.commit.previous.map_or(0, |before| before.offset + before.length + TAIL_LEN as u64),
+            // The next step reports a damaged commit.
+            Some(Err(_)) => place.commit.previous.map_or(0, |before| before.offset + before.length + FOOTER_LEN as u64),
             None => 0,
         };
         let CommitPlace { commit, end } = place;

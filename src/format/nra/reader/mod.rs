@@ -1,32 +1,39 @@
-//! Reading NRA 5: opening, the entry tree, content, and ways around damage.
+//! The reader: opening, the entry tree, content, and access to damaged archives.
 //!
-//! Promises: what is returned was checked on the way to it (section 23); a cold look-up reads the window at the end of the file, pages
-//! down to the leaf, and the content (section 16); memory is bounded by [`OpenOptions::cache_bytes`], except that an archive
-//! whose index is damaged is served from a list of all its entries, bounded by the length of the file. Readers are shared between threads.
+//! Guarantees:
+//! - Everything that is returned was checked on the way to it (section 23).
+//! - A cold lookup reads the window at the end of the file, the pages down to the leaf page, and
+//!   the content (section 16).
+//! - Memory is limited by [`OpenOptions::cache_bytes`]. If the index is damaged, a list of all
+//!   entries is kept in memory; its size is limited by the length of the file.
+//!
+//! Readers can be shared between threads.
 //!
 //! Spec: nra.md, sections 9, 15, 16, 22 and 23.
 
 mod base;
 mod blocks;
 mod cache;
+mod cache_key;
 mod content;
 mod damage;
+mod decrypt;
+mod entries;
+mod entry_tree;
+mod extent_map;
+mod found_commit;
+mod frame_walk;
 mod frames;
-mod gather;
 mod history;
-mod iter;
-mod key;
-mod map;
-mod moving;
+mod keys;
+mod memory;
 mod open;
-mod opener;
-mod remains;
+mod recorded_entries;
+mod salvage;
 mod scan;
-mod stored;
-mod tree;
+mod stored_block;
+mod stored_size;
 mod verify;
-mod walk;
-mod weight;
 mod window;
 
 #[cfg(test)]
@@ -37,9 +44,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::commit::Commit;
-use crate::head::Head;
-use crate::layout::SUPERBLOCK_LEN;
-use crate::page::Child;
+use crate::entry_page::Child;
 use nra_core::archive::{Access, Archive, CommitInfo, Depth, IndexPage, Info, OpenOptions, Part, Run, Totals, Verdict};
 use nra_core::crypt::{KeyInfo, Keyring};
 use nra_core::digest::Digest;
@@ -48,16 +53,16 @@ use nra_core::error::{Error, Result};
 use nra_core::progress::Monitor;
 use nra_core::source::ReadAt;
 
-pub(crate) use base::{BaseState, HeldPiece};
+pub(crate) use base::{BaseCommit, StoredChunk};
 use cache::Caches;
 pub(crate) use damage::is_damage;
-use iter::{Children, Entries};
-use open::State;
-pub(crate) use open::lost_commit;
-use opener::Unlock;
-pub use remains::open_remains;
+use entries::{Children, Entries};
+use entry_tree::{Leaf, Seek, TreePage, behind};
+use found_commit::FoundCommit;
+use keys::Unlock;
+pub(crate) use open::lost_commit_error;
+pub use salvage::open_for_salvage;
 use scan::Scan;
-use tree::{Leaf, Node, Seek, behind};
 use window::Window;
 
 /// An opened NRA 5 archive.
@@ -66,93 +71,96 @@ pub struct NraReader {
     caches: Caches,
     info: Info,
     root: Root,
-    /// The commit and the length of the file at it; `None` when none was found.
+    /// The open commit and the length of the file at it; `None` if none was found.
     state: Option<(Commit, u64)>,
-    /// `state` is the newest one of the file.
+    /// Whether `state` is the newest commit of the file.
     is_newest: bool,
-    /// What of the remarks is about bytes that lie behind `state`.
-    remains: Option<String>,
-    /// A commit later than `state` is lost.
+    /// The remark about bytes after `state`, if there are any.
+    trailing_remark: Option<String>,
+    /// Whether a commit later than `state` is lost.
     lost_later: bool,
-    /// Something is damaged that belongs to the archive, but may not hurt `state`.
+    /// Whether something in the archive is damaged. `state` itself may be unaffected.
     recovered: bool,
-    /// The newest keys are damaged, earlier ones were used.
+    /// Whether the newest keys are damaged and earlier ones were used.
     recovered_keys: bool,
     may_recover: bool,
-    /// All entries by the directories of the blocks: made when the first damaged page is met. `None` in it: the file does not allow it.
-    rescue: OnceLock<Option<Scan>>,
-    /// Bytes that they may take however short the file is.
+    /// All entries found in block indexes. The scan runs when the first damaged page is met. The
+    /// inner `None` means that the file cannot be scanned.
+    block_index_scan: OnceLock<Option<Scan>>,
+    /// Memory that the scan may use regardless of the file length, bytes.
     memory: u64,
-    /// What is wrong with the head, if that was asked for.
-    head: OnceLock<Option<String>>,
-    /// Held by the one that makes them.
+    /// The remark about a damaged superblock, once it was requested.
+    superblock: OnceLock<Option<String>>,
+    /// Held during the scan.
     scanning: Mutex<()>,
 }
 
-/// Where look-ups begin. An archive without entries has a whole list of none.
+/// Where lookups start. An archive without entries has an empty list.
 enum Root {
-    Page(Child),
-    Whole(Arc<Node>),
+    EntryPage(Child),
+    Whole(Arc<TreePage>),
 }
 
 impl NraReader {
-    /// Opens `source`, which must be an NRA 5 archive. Reads its last 64 KiB, more only if its commit or attributes lie farther in front.
+    /// Opens `source`, which must be an NRA 5 archive. Reads the last 64 KiB, and more only if
+    /// commit or attributes lie before them.
     ///
     /// # Errors
     ///
-    /// `Unsupported` for a feature that this version does not know, named; `KeyNeeded` and `WrongKey` for an encrypted archive; `Corrupt` when nothing leads to its entries.
+    /// `Unsupported` with the name of an unknown feature; `KeyNeeded` or `WrongKey` for an
+    /// encrypted archive; `Corrupt` if no way leads to the entries.
     pub fn open(source: Arc<dyn ReadAt>, options: &OpenOptions) -> Result<Self> {
-        Self::from_window(Window::read(source)?, options)
+        Self::open_window(Window::read(source)?, options)
     }
 
-    /// Returns the reader of an archive of NRA 5, whose blocks can move to another one as they are; `None` for all others.
-    pub fn of(archive: &dyn Archive) -> Option<&Self> {
+    /// Returns the reader if `archive` is an NRA 5 archive, whose blocks can be copied as stored.
+    pub fn downcast(archive: &dyn Archive) -> Option<&Self> {
         archive.as_any()?.downcast_ref()
     }
 
     /// Opens `source` if it is, or was, an NRA 5 archive.
-    pub fn probe(source: Arc<dyn ReadAt>, options: &OpenOptions) -> Result<Option<Self>> {
+    pub fn open_if_nra(source: Arc<dyn ReadAt>, options: &OpenOptions) -> Result<Option<Self>> {
         let window = Window::read(source)?;
-        if open::is_nra(&window)? { Self::from_window(window, options).map(Some) } else { Ok(None) }
+        if open::is_nra(&window)? { Self::open_window(window, options).map(Some) } else { Ok(None) }
     }
 
-    /// As [`NraReader::open`], with keys that were unlocked before, if there are.
+    /// Opens `source` as [`NraReader::open`] does, with keys that were unlocked before.
     pub(crate) fn open_unlocked(source: Arc<dyn ReadAt>, options: &OpenOptions, keyring: Option<&Keyring>) -> Result<Self> {
         let unlock = keyring.map_or_else(|| options.into(), |keyring| Unlock::Keyring(Some(keyring)));
-        Self::with_keys(Window::read(source)?, options, unlock)
+        Self::open_and_unlock(Window::read(source)?, options, unlock)
     }
 
-    fn from_window(window: Window, options: &OpenOptions) -> Result<Self> {
-        Self::with_keys(window, options, options.into())
+    fn open_window(window: Window, options: &OpenOptions) -> Result<Self> {
+        Self::open_and_unlock(window, options, options.into())
     }
 
-    fn with_keys(mut window: Window, options: &OpenOptions, unlock: Unlock<'_>) -> Result<Self> {
-        let remark = opener::unlock(&mut window, unlock, options.recover)?;
-        let mut reader = Self::unlocked(window, options, unlock)?;
+    fn open_and_unlock(mut window: Window, options: &OpenOptions, unlock: Unlock<'_>) -> Result<Self> {
+        let remark = keys::unlock(&mut window, unlock, options.recover)?;
+        let mut reader = Self::open_with_keys(window, options, unlock)?;
         reader.recovered_keys = remark.is_some();
         reader.info.remarks.extend(remark);
         Ok(reader)
     }
 
-    fn unlocked(mut window: Window, options: &OpenOptions, unlock: Unlock<'_>) -> Result<Self> {
-        let newest = open::newest(&window, options.recover);
+    fn open_with_keys(mut window: Window, options: &OpenOptions, unlock: Unlock<'_>) -> Result<Self> {
+        let newest = open::find_newest(&window, options.recover);
         if let Ok(state) = &newest {
-            opener::settle(&mut window, state, unlock)?;
+            keys::switch_keys(&mut window, state, unlock)?;
         }
         let cause = match (newest, options.commit) {
             (Ok(state), None) => {
-                if state.place.offset < window.start() {
-                    // Recovery data lies behind.
+                if state.commit_ref.offset < window.start() {
+                    // Recovery data follows the commit.
                     window.move_to(state.end)?;
                 }
-                return Self::with_state(window, state, options, true);
+                return Self::open_commit(window, state, options, true);
             }
             (Ok(newest), Some(number)) => {
                 let last = newest.commit.number;
                 let state = history::at(&window, newest, number)?;
-                // What leads to the entries of a commit lies at its end.
+                // The pages of a commit lie near its end.
                 window.move_to(state.end)?;
-                return Self::with_state(window, state, options, number == last);
+                return Self::open_commit(window, state, options, number == last);
             }
             (Err(cause), None) if options.recover && is_damage(&cause) => cause,
             (Err(error), _) => return Err(error),
@@ -163,7 +171,7 @@ impl NraReader {
         }
         let info = open::describe_scan(&window, &scan, &cause);
         let (caches, memory) = (Caches::new(options.cache_bytes), options.cache_bytes);
-        let root = Root::Whole(Arc::new(Node::Leaf(Leaf::shared(Arc::clone(&scan.entries)))));
+        let root = Root::Whole(Arc::new(TreePage::Leaf(Leaf::shared(Arc::clone(&scan.entries)))));
         Ok(Self {
             window,
             caches,
@@ -171,28 +179,28 @@ impl NraReader {
             root,
             state: None,
             is_newest: true,
-            remains: None,
+            trailing_remark: None,
             lost_later: false,
             recovered: true,
             recovered_keys: false,
             may_recover: true,
-            rescue: OnceLock::from(Some(scan)),
+            block_index_scan: OnceLock::from(Some(scan)),
             memory,
-            head: OnceLock::new(),
+            superblock: OnceLock::new(),
             scanning: Mutex::default(),
         })
     }
 
-    /// Goes by a state that was found.
-    fn with_state(window: Window, state: State, options: &OpenOptions, is_newest: bool) -> Result<Self> {
+    /// Creates the reader of a commit that was found.
+    fn open_commit(window: Window, state: FoundCommit, options: &OpenOptions, is_newest: bool) -> Result<Self> {
         let info = open::describe(&window, &state, is_newest)?;
-        let State { commit, end, remains, lost_later, recovered, .. } = state;
+        let FoundCommit { commit, end, trailing_remark, lost_later, recovered, .. } = state;
         let root = match commit.entry_root {
             Some(page) => {
                 let (entries, content_bytes) = (commit.entries, commit.content_bytes);
-                Root::Page(Child { key: Box::default(), page, entries, content_bytes })
+                Root::EntryPage(Child { key: Box::default(), page, entries, content_bytes })
             }
-            None => Root::Whole(Arc::new(Node::Leaf(Leaf::new(Vec::new())))),
+            None => Root::Whole(Arc::new(TreePage::Leaf(Leaf::new(Vec::new())))),
         };
         Ok(Self {
             window,
@@ -201,77 +209,83 @@ impl NraReader {
             root,
             state: Some((commit, end)),
             is_newest,
-            remains,
+            trailing_remark,
             lost_later,
             recovered,
             recovered_keys: false,
             may_recover: options.recover,
-            rescue: OnceLock::new(),
+            block_index_scan: OnceLock::new(),
             memory: options.cache_bytes,
-            head: OnceLock::new(),
+            superblock: OnceLock::new(),
             scanning: Mutex::default(),
         })
     }
 
-    /// Says whether the index is whole, and of the newest state that there was: no entry is missing.
+    /// Returns whether the index is undamaged and belongs to the newest commit, so no entry is
+    /// missing.
     pub fn is_complete(&self) -> bool {
-        self.state.is_some() && !self.lost_later && !matches!(self.rescue.get(), Some(Some(_)))
+        self.state.is_some() && !self.lost_later && !matches!(self.block_index_scan.get(), Some(Some(_)))
     }
 
-    /// Says whether bytes behind the newest commit belong to nothing: an append that did not finish left them, or somebody else.
-    pub fn has_remains(&self) -> bool {
-        self.remains().is_some()
+    /// Returns whether bytes after the newest commit belong to no commit, for example those of an
+    /// unfinished append.
+    pub fn has_trailing_bytes(&self) -> bool {
+        self.trailing_remark().is_some()
     }
 
-    /// Returns the one of the [remarks](Archive::remarks) that tells of bytes behind the newest commit: while somebody adds to the archive it says nothing.
-    pub fn remains(&self) -> Option<&str> {
-        self.remains.as_deref().filter(|_| self.is_newest)
+    /// Returns the [remark](Archive::remarks) about bytes after the newest commit. It means nothing
+    /// while somebody appends to the archive.
+    pub fn trailing_remark(&self) -> Option<&str> {
+        self.trailing_remark.as_deref().filter(|_| self.is_newest)
     }
 
-    /// Returns what there is to say of a damaged head, which nothing was read by. Slots are another matter: somebody may be writing one.
-    fn head_remark(&self) -> Option<String> {
-        let look = || match self.window.array::<SUPERBLOCK_LEN>("head", 0).and_then(|bytes| Head::parse(&bytes)) {
+    /// Returns the remark about a damaged superblock that was not needed for reading. Commit slots
+    /// are not checked: somebody may be writing one.
+    fn superblock_remark(&self) -> Option<String> {
+        let look = || match self.window.superblock() {
             Err(error) if self.state.is_some() && is_damage(&error) => {
-                Some(format!("{error}; the archive reads without it, but can't be changed"))
+                Some(format!("{error}; the archive is readable, but cannot be changed"))
             }
             _ => None,
         };
-        self.head.get_or_init(look).clone()
+        self.superblock.get_or_init(look).clone()
     }
 
-    /// Returns what can be told of the keys of `source` without opening it; `None` if it is no encrypted NRA 5 archive.
+    /// Returns the keys of `source` without unlocking it, or `None` if it is not an encrypted NRA 5
+    /// archive.
     ///
     /// # Errors
     ///
-    /// `Corrupt` when no key frame reads; what reading gives.
+    /// `Corrupt` if no key frame is valid; I/O errors.
     pub fn keys(source: Arc<dyn ReadAt>) -> Result<Option<Vec<KeyInfo>>> {
         let window = Window::read(source)?;
-        if open::is_nra(&window)? { opener::list(&window) } else { Ok(None) }
+        if open::is_nra(&window)? { keys::list(&window) } else { Ok(None) }
     }
 
-    /// Returns all entries by the directories of the blocks, if the caller of [`NraReader::open`] wanted that and the file allows it.
+    /// Returns all entries found in block indexes, if the options allow recovery and the file can
+    /// be scanned.
     ///
     /// # Errors
     ///
-    /// What says nothing of the file; the next call tries again.
-    fn rescue(&self) -> Result<Option<&Scan>> {
+    /// Errors that are not damage. The next call tries again.
+    fn block_index_scan(&self) -> Result<Option<&Scan>> {
         if !self.may_recover {
             return Ok(None);
         }
         let _one = self.scanning.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.rescue.get().is_none() {
+        if self.block_index_scan.get().is_none() {
             let end = self.state.as_ref().map_or(self.window.file_len(), |state| state.1);
             let scan = match Scan::run(&self.window, end, self.memory) {
                 Err(error) if is_damage(&error) => None,
                 other => Some(other?),
             };
-            let _ = self.rescue.set(scan);
+            let _ = self.block_index_scan.set(scan);
         }
-        Ok(self.rescue.get().and_then(Option::as_ref))
+        Ok(self.block_index_scan.get().and_then(Option::as_ref))
     }
 
-    /// Resolves `directory` to the numbers below it, itself not among them.
-    fn below(&self, directory: Option<&[u8]>) -> Result<Range<u64>> {
+    /// Returns the numbers of the entries below `directory`, without the directory itself.
+    fn below_directory(&self, directory: Option<&[u8]>) -> Result<Range<u64>> {
         let range = self.subtree(directory)?;
         let first = if directory.is_some() { (range.start + 1).min(range.end) } else { range.start };
         Ok(first..range.end)
@@ -280,7 +294,7 @@ impl NraReader {
 
 impl Archive for NraReader {
     fn keyring(&self) -> Option<&Keyring> {
-        self.window.opener().map(opener::Opener::keyring)
+        self.window.decryptor().map(decrypt::FrameDecryptor::keyring)
     }
 
     fn info(&self) -> &Info {
@@ -296,17 +310,16 @@ impl Archive for NraReader {
     }
 
     fn is_index_damaged(&self) -> bool {
-        self.recovered || self.recovered_keys || matches!(self.rescue.get(), Some(Some(_)))
+        self.recovered || self.recovered_keys || matches!(self.block_index_scan.get(), Some(Some(_)))
     }
 
     fn remarks(&self) -> Vec<String> {
         let mut remarks = self.info.remarks.clone();
-        if let (Some(_), Some(Some(scan))) = (&self.state, self.rescue.get()) {
-            remarks
-                .push("a page of the entry tree is damaged; the entries below it were found by the directories of blocks".into());
+        if let (Some(_), Some(Some(scan))) = (&self.state, self.block_index_scan.get()) {
+            remarks.push("a page of the entry tree is damaged; the entries below it were found in block indexes".into());
             remarks.extend(open::former_names(scan));
         }
-        remarks.extend(self.head_remark());
+        remarks.extend(self.superblock_remark());
         remarks
     }
 
@@ -319,14 +332,14 @@ impl Archive for NraReader {
 
     fn entry(&self, number: u64) -> Result<Entry> {
         let none =
-            || Error::Usage { detail: format!("there is no entry number {number}, the archive has {}", self.info.entries) };
+            || Error::Usage { detail: format!("there is no entry number {number}; the archive has {}", self.info.entries) };
         if number >= self.info.entries {
             return Err(none());
         }
-        let spot = self.leaf(Seek::Number(number), true).map_err(|lost| lost.error)?;
-        match spot.leaf().entries().get(spot.index(number)) {
+        let position = self.leaf(Seek::Number(number), true).map_err(|lost| lost.error)?;
+        match position.leaf().entries().get(position.index(number)) {
             Some(entry) => Ok(entry.clone()),
-            None => Err(spot.shortage().unwrap_or_else(none)),
+            None => Err(position.shortage().unwrap_or_else(none)),
         }
     }
 
@@ -334,11 +347,11 @@ impl Archive for NraReader {
         if self.info.entries == 0 {
             return Ok(None);
         }
-        let (spot, index) = self.position(path)?;
-        match spot.leaf().entries().get(index).filter(|entry| entry.path.as_bytes() == path) {
-            Some(entry) => Ok(Some((spot.number(index), entry.clone()))),
-            // It may be one of those that the damage took.
-            None => spot.shortage().map_or(Ok(None), Err),
+        let (position, index) = self.position(path)?;
+        match position.leaf().entries().get(index).filter(|entry| entry.path.as_bytes() == path) {
+            Some(entry) => Ok(Some((position.number(index), entry.clone()))),
+            // The entry may be one of those lost to damage.
+            None => position.shortage().map_or(Ok(None), Err),
         }
     }
 
@@ -372,7 +385,7 @@ impl Archive for NraReader {
     }
 
     fn children(&self, directory: Option<&[u8]>) -> Box<dyn Iterator<Item = Result<Entry>> + Send + '_> {
-        Box::new(match self.below(directory) {
+        Box::new(match self.below_directory(directory) {
             Ok(range) => Children::new(self, directory, range.start, range.end),
             Err(error) => Children::failed(self, error),
         })

@@ -1,14 +1,16 @@
-//! The bytes of the file, with the last 64 KiB of the state that is read kept in memory.
+//! The bytes of the file. The last 64 KiB of the open commit are kept in memory.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use crate::footer::{FOOTER_LEN, Footer};
 use crate::frame::start_len;
-use crate::reader::opener::Opener;
+use crate::reader::decrypt::FrameDecryptor;
+use crate::superblock::Superblock;
 use nra_core::error::{Error, Result};
 use nra_core::source::ReadAt;
 
-/// How much is read when a file is opened, bytes: what the spec promises to hold tail, commit and upper pages.
+/// Bytes read when a file is opened. The specification puts footer, commit and upper pages there.
 const WINDOW: u64 = 64 << 10;
 
 /// A source and the bytes at its end.
@@ -17,43 +19,43 @@ pub(super) struct Window {
     len: u64,
     start: u64,
     bytes: Vec<u8>,
-    /// What opens the frames of an encrypted archive.
-    opener: Option<Opener>,
+    /// Decrypts the frames of an encrypted archive.
+    decryptor: Option<FrameDecryptor>,
 }
 
 impl Window {
-    /// Reads the last bytes of `source`, or all of it if it is shorter: one read.
+    /// Reads the last bytes of `source`, or all of it if it is shorter, with one read.
     pub(super) fn read(source: Arc<dyn ReadAt>) -> Result<Self> {
         let len = source.len();
         let (start, bytes) = last_bytes(&*source, len)?;
-        Ok(Self { source, len, start, bytes, opener: None })
+        Ok(Self { source, len, start, bytes, decryptor: None })
     }
 
-    /// Returns what it is a window of.
+    /// Returns the source.
     pub(super) fn source(&self) -> &dyn ReadAt {
         &*self.source
     }
 
-    /// What opens the frames; `None` if they are not sealed.
-    pub(super) fn opener(&self) -> Option<&Opener> {
-        self.opener.as_ref()
+    /// Returns the decryptor; `None` if frames are not sealed.
+    pub(super) fn decryptor(&self) -> Option<&FrameDecryptor> {
+        self.decryptor.as_ref()
     }
 
-    pub(super) fn set_opener(&mut self, opener: Opener) {
-        self.opener = Some(opener);
+    pub(super) fn set_decryptor(&mut self, decryptor: FrameDecryptor) {
+        self.decryptor = Some(decryptor);
     }
 
-    /// Says whether frames are sealed.
+    /// Returns whether frames are sealed.
     pub(super) fn is_sealed(&self) -> bool {
-        self.opener.is_some()
+        self.decryptor.is_some()
     }
 
-    /// Length of what frames begin with, bytes.
+    /// Returns the length of the start of a frame, bytes.
     pub(super) fn start_len(&self) -> usize {
         start_len(self.is_sealed())
     }
 
-    /// Keeps the bytes in front of `end` in memory instead: one read, unless they are there.
+    /// Moves the window to the bytes before `end`. Needs one read, or none if they are in memory.
     pub(super) fn move_to(&mut self, end: u64) -> Result<()> {
         let end = end.min(self.len);
         if self.start > 0 && self.start > end.saturating_sub(WINDOW) {
@@ -62,17 +64,18 @@ impl Window {
         Ok(())
     }
 
-    /// Length of the file, bytes.
+    /// Returns the length of the file, bytes.
     pub(super) fn file_len(&self) -> u64 {
         self.len
     }
 
-    /// First offset that is in memory.
+    /// Returns the first offset in memory.
     pub(super) fn start(&self) -> u64 {
         self.start
     }
 
-    /// Returns `len` bytes from `offset`, borrowed if they are in memory. `structure` is what they belong to.
+    /// Returns `len` bytes from `offset`, borrowed if they are in memory. `structure` names them in
+    /// errors.
     pub(super) fn bytes(&self, structure: &'static str, offset: u64, len: usize) -> Result<Cow<'_, [u8]>> {
         self.check(structure, offset, len)?;
         if let Some(bytes) = self.in_memory(offset, len) {
@@ -96,7 +99,18 @@ impl Window {
         self.read_exact_at(offset, buffer)
     }
 
-    /// Refuses a place outside the file, before memory is allocated for it.
+    /// Returns the superblock and its damaged commit slots, see [`Superblock::parse`].
+    pub(super) fn superblock(&self) -> Result<(Superblock, Vec<usize>)> {
+        Superblock::parse(&self.array("superblock", 0)?)
+    }
+
+    /// Returns the footer that ends at `end`.
+    pub(super) fn footer_before(&self, end: u64) -> Result<Footer> {
+        let offset = end.saturating_sub(FOOTER_LEN as u64);
+        Footer::parse(&self.array("footer", offset)?, offset)
+    }
+
+    /// Rejects a range outside the file before memory is allocated for it.
     fn check(&self, structure: &'static str, offset: u64, len: usize) -> Result<()> {
         match offset.checked_add(len as u64) {
             Some(end) if end <= self.len => Ok(()),
@@ -128,7 +142,7 @@ impl ReadAt for Window {
     }
 }
 
-/// Reads the bytes in front of `end`, at most [`WINDOW`], and returns where they begin.
+/// Reads the bytes before `end`, at most [`WINDOW`]. Returns them and their offset.
 fn last_bytes(source: &dyn ReadAt, end: u64) -> Result<(u64, Vec<u8>)> {
     let start = end.saturating_sub(WINDOW);
     let mut bytes = vec![0; usize::try_from(end - start).expect("at most 64 KiB")];

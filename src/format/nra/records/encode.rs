@@ -1,27 +1,27 @@
-//! The writing side of record lists.
+//! Encoding of record lists.
 
 use crate::content::HasContent as _;
 use crate::content::{Content, Extent, Segment};
-use crate::front::FrontEncoder;
-use crate::records::blocks::{ExtentEncoder, are_one, put_list};
+use crate::front_coding::FrontEncoder;
+use crate::records::extents::{ExtentEncoder, are_one, encode_extent_list};
 use crate::records::metadata::{self, MetadataEncoder};
 use crate::records::{COLUMNS, IMPLIED, column, form, is_unknown};
 use nra_core::entry::{Device, Entry, Kind};
 use nra_core::limits::{MAX_LIST_ENTRIES, MAX_LIST_EXTENTS, MAX_LIST_PATHS, MAX_LIST_SEGMENTS, MAX_OFFSET, MAX_PATH, MAX_TARGET};
 use nra_core::wire::{Malformed, put_bytes, put_sv, put_uv};
 
-/// Where a record list stands.
+/// The structure that holds a record list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Holder {
-    /// In a leaf of the entry tree.
+    /// A leaf page of the entry tree.
     Leaf,
-    /// In the directory of a block: raw extents are written as plain ones.
-    Directory,
+    /// A block index. Uncompressed entries are written in form 1.
+    BlockIndex,
 }
 
-/// A record list in the making.
+/// A record list under construction.
 ///
-/// Entries are appended to the columns as they come, so that the length is known at any time.
+/// Entries are appended to the columns, so the length is always known.
 #[derive(Debug)]
 pub(crate) struct RecordList {
     holder: Holder,
@@ -31,7 +31,7 @@ pub(crate) struct RecordList {
     paths: FrontEncoder,
     metadata: MetadataEncoder,
     extents: ExtentEncoder,
-    /// Columns that are not built by one of the others.
+    /// Columns that none of the encoders builds.
     columns: [Vec<u8>; COLUMNS],
     seconds: i64,
 }
@@ -51,19 +51,19 @@ impl RecordList {
         }
     }
 
-    /// Number of entries so far.
+    /// Returns the number of entries so far.
     pub(crate) fn count(&self) -> usize {
         self.count
     }
 
-    /// Says whether no further entry may be added, by the limits of the format on a list.
+    /// Returns whether the list is full by the limits of the format.
     pub(crate) fn is_full(&self) -> bool {
         self.count >= MAX_LIST_ENTRIES
             || self.path_bytes > MAX_LIST_PATHS - MAX_PATH
             || self.segments > MAX_LIST_SEGMENTS - MAX_LIST_EXTENTS
     }
 
-    /// Raw length of the list so far, bytes; a few more than there will be.
+    /// Returns the raw length of the list so far, bytes. It is slightly overestimated.
     pub(crate) fn raw_len(&self) -> usize {
         let columns: usize = self.columns.iter().map(Vec::len).sum();
         let paths = self.paths.shared.len() + self.paths.rest_len.len() + self.paths.rest.len();
@@ -71,7 +71,7 @@ impl RecordList {
         columns + paths + extents + self.metadata.len() + 4 * COLUMNS
     }
 
-    /// Adds an entry, which keeps the rules of [`check`]; the list is not full.
+    /// Adds an entry that passes [`check`]. The list must not be full.
     pub(crate) fn push(&mut self, entry: &Entry) {
         debug_assert_eq!(check(entry), Ok(()));
         debug_assert!(!self.is_full());
@@ -109,18 +109,18 @@ impl RecordList {
         }
         let (form, digest) = match entry.content() {
             Content::None => return form::NONE,
-            Content::Raw(extent, sum) if self.holder == Holder::Leaf => {
+            Content::Uncompressed(extent, sum) if self.holder == Holder::Leaf => {
                 self.extents.push(extent);
                 columns[column::CONTENT_CHECKSUM].extend_from_slice(&sum.to_le_bytes());
-                return form::RAW;
+                return form::UNCOMPRESSED;
             }
-            Content::Extent(extent) | Content::Raw(extent, _) => {
+            Content::Extent(extent) | Content::Uncompressed(extent, _) => {
                 self.extents.push(extent);
                 return form::EXTENT;
             }
             Content::List(segments, digest) => {
                 self.segments += segments.len();
-                put_list(segments, &mut columns[column::EXTENT_LISTS], &mut self.extents);
+                encode_extent_list(segments, &mut columns[column::EXTENT_LISTS], &mut self.extents);
                 (form::LIST, digest)
             }
             Content::Map(root, digest) => {
@@ -139,7 +139,7 @@ impl RecordList {
         form
     }
 
-    /// Appends the list to `out`. There is at least one entry.
+    /// Appends the list to `out`. The list has at least one entry.
     pub(crate) fn finish(self, out: &mut Vec<u8>) {
         debug_assert!(self.count > 0);
         out.reserve(self.raw_len());
@@ -163,21 +163,21 @@ impl RecordList {
     }
 }
 
-/// Checks that an entry can be written: what its fields promise, and limits.
+/// Checks that an entry can be encoded: consistent fields, values within limits.
 ///
 /// # Errors
 ///
-/// What is wrong with it, as a sentence that completes "the entry has".
+/// A phrase that completes "the entry has".
 pub(crate) fn check(entry: &Entry) -> Result<(), Malformed> {
     metadata::check(&entry.metadata)?;
     if entry.modified.is_some_and(|time| time.nanoseconds > 999_999_999) {
         return Err("more than 999,999,999 nanoseconds".into());
     }
     if entry.implied && (entry.kind != Kind::Directory || !is_unknown(&entry.metadata) || entry.modified.is_some()) {
-        return Err("metadata, although it is implied".into());
+        return Err("metadata although it is implied".into());
     }
     if entry.link_group != 0 && entry.kind != Kind::File {
-        return Err("a link group, although it is no file".into());
+        return Err("a link group although it is not a file".into());
     }
     let target = &entry.target;
     let good = if entry.kind == Kind::Symlink {
@@ -186,16 +186,16 @@ pub(crate) fn check(entry: &Entry) -> Result<(), Malformed> {
         target.is_empty()
     };
     if !good {
-        return Err(format!("a target of {} bytes that is not allowed", target.len()));
+        return Err(format!("an invalid link target of {} bytes", target.len()));
     }
     if entry.device.is_some() != matches!(entry.kind, Kind::CharacterDevice | Kind::BlockDevice) {
-        return Err("device numbers without being a device, or none".into());
+        return Err("missing or unexpected device numbers".into());
     }
     if entry.size > MAX_OFFSET || (entry.size > 0) != (*entry.content() != Content::None) {
-        return Err(format!("a size of {} bytes that does not fit its content", entry.size));
+        return Err(format!("a size of {} bytes that contradicts its content", entry.size));
     }
     if entry.kind != Kind::File && *entry.content() != Content::None {
-        return Err("content, although it is no file".into());
+        return Err("content although it is not a file".into());
     }
     check_content(entry)
 }
@@ -206,7 +206,7 @@ fn check_content(entry: &Entry) -> Result<(), Malformed> {
     };
     let good = match entry.content() {
         Content::None => true,
-        Content::Extent(extent) | Content::Raw(extent, _) => inside(extent) && extent.len == entry.size,
+        Content::Extent(extent) | Content::Uncompressed(extent, _) => inside(extent) && extent.len == entry.size,
         Content::Map(root, _) => root.validate().is_ok(),
         Content::List(segments, _) => {
             let sum = segments.iter().try_fold(0u64, |sum, segment| sum.checked_add(segment.len()));
@@ -220,5 +220,5 @@ fn check_content(entry: &Entry) -> Result<(), Malformed> {
                 && (segments.len() > 1 || matches!(segments[0], Segment::Hole(_)))
         }
     };
-    if good { Ok(()) } else { Err("content that breaks the rules for extents".into()) }
+    if good { Ok(()) } else { Err("content with invalid extents".into()) }
 }

@@ -9,16 +9,16 @@ use nra_core::entry::{Attribute, Metadata, Namespace, Owner};
 use nra_core::limits::{MAX_ATTRIBUTE_NAME, MAX_ATTRIBUTE_VALUE, MAX_LIST_ENTRIES, MAX_OWNER_NAME};
 use nra_core::wire::{Cursor, Malformed, put_bytes, put_uv};
 
-/// Largest mode: permissions, set-uid, set-gid, sticky.
+/// Highest mode: permissions, set-uid, set-gid, sticky.
 pub(crate) const MAX_MODE: u16 = 0o7777;
 
 const HAS_TIME: u8 = 1 << 0;
 const HAS_IDS: u8 = 1 << 1;
 const HAS_NAMES: u8 = 1 << 2;
 
-/// An item of the metadata table.
+/// A row of the metadata table.
 #[derive(Debug, Clone)]
-pub(crate) struct Item {
+pub(crate) struct MetadataRow {
     pub(crate) metadata: Arc<Metadata>,
     pub(crate) has_time: bool,
 }
@@ -26,17 +26,17 @@ pub(crate) struct Item {
 /// Builds columns 5 and 6.
 #[derive(Debug, Default)]
 pub(crate) struct MetadataEncoder {
-    items: Vec<u8>,
+    rows: Vec<u8>,
     sets: Vec<u8>,
-    /// By place in memory, which is the common case. The metadata are kept alive, or a place could be used again.
-    by_place: HashMap<(usize, bool), (u64, Arc<Metadata>)>,
+    /// By memory address, the common case. Keeping the metadata alive prevents reuse of an address.
+    by_address: HashMap<(usize, bool), (u64, Arc<Metadata>)>,
     by_value: HashMap<Vec<u8>, u64>,
     set_by_value: HashMap<Vec<u8>, u64>,
     last: Option<(Arc<Metadata>, bool, u64)>,
 }
 
 impl MetadataEncoder {
-    /// Returns the index of an item, which is added if it is new.
+    /// Returns the index of a row, which is added if it is new.
     pub(crate) fn index(&mut self, metadata: &Arc<Metadata>, has_time: bool) -> u64 {
         if let Some((last, time, index)) = &self.last
             && *time == has_time
@@ -44,12 +44,12 @@ impl MetadataEncoder {
         {
             return *index;
         }
-        let place = (Arc::as_ptr(metadata).addr(), has_time);
-        let index = match self.by_place.get(&place) {
+        let address = (Arc::as_ptr(metadata).addr(), has_time);
+        let index = match self.by_address.get(&address) {
             Some((index, _)) => *index,
             None => {
                 let index = self.index_by_value(metadata, has_time);
-                self.by_place.insert(place, (index, Arc::clone(metadata)));
+                self.by_address.insert(address, (index, Arc::clone(metadata)));
                 index
             }
         };
@@ -58,34 +58,34 @@ impl MetadataEncoder {
     }
 
     fn index_by_value(&mut self, metadata: &Metadata, has_time: bool) -> u64 {
-        let mut item = Vec::new();
+        let mut row = Vec::new();
         let owner = metadata.owner.as_ref();
         let names = owner.filter(|owner| !owner.user.is_empty() || !owner.group.is_empty());
         let flag = |set: bool, flag| if set { flag } else { 0 };
-        item.push(flag(has_time, HAS_TIME) | flag(owner.is_some(), HAS_IDS) | flag(names.is_some(), HAS_NAMES));
-        put_uv(&mut item, metadata.mode.into());
+        row.push(flag(has_time, HAS_TIME) | flag(owner.is_some(), HAS_IDS) | flag(names.is_some(), HAS_NAMES));
+        put_uv(&mut row, metadata.mode.into());
         if let Some(owner) = owner {
-            put_uv(&mut item, owner.user_id);
-            put_uv(&mut item, owner.group_id);
+            put_uv(&mut row, owner.user_id);
+            put_uv(&mut row, owner.group_id);
         }
         if let Some(owner) = names {
-            put_bytes(&mut item, &owner.user);
-            put_bytes(&mut item, &owner.group);
+            put_bytes(&mut row, &owner.user);
+            put_bytes(&mut row, &owner.group);
         }
         let set = if metadata.attributes.is_empty() { 0 } else { self.set_index(&metadata.attributes) + 1 };
-        put_uv(&mut item, set);
+        put_uv(&mut row, set);
         let next = self.by_value.len() as u64;
-        if let Some(&index) = self.by_value.get(&item) {
+        if let Some(&index) = self.by_value.get(&row) {
             return index;
         }
-        self.items.extend_from_slice(&item);
-        self.by_value.insert(item, next);
+        self.rows.extend_from_slice(&row);
+        self.by_value.insert(row, next);
         next
     }
 
     fn set_index(&mut self, attributes: &[Attribute]) -> u64 {
         let mut set = Vec::new();
-        put_attributes(&mut set, attributes);
+        encode_attribute_set(&mut set, attributes);
         let next = self.set_by_value.len() as u64;
         if let Some(&index) = self.set_by_value.get(&set) {
             return index;
@@ -95,27 +95,27 @@ impl MetadataEncoder {
         next
     }
 
-    /// Bytes of both tables so far, without their counts.
+    /// Returns the bytes of both tables so far, without their counts.
     pub(crate) fn len(&self) -> usize {
-        self.items.len() + self.sets.len()
+        self.rows.len() + self.sets.len()
     }
 
     /// Returns columns 5 and 6.
     pub(crate) fn tables(&self) -> [Vec<u8>; 2] {
-        let table = |count: usize, items: &[u8]| {
-            let mut column = Vec::with_capacity(items.len() + 3);
+        let table = |count: usize, rows: &[u8]| {
+            let mut column = Vec::with_capacity(rows.len() + 3);
             put_uv(&mut column, count as u64);
-            column.extend_from_slice(items);
+            column.extend_from_slice(rows);
             column
         };
-        [table(self.by_value.len(), &self.items), table(self.set_by_value.len(), &self.sets)]
+        [table(self.by_value.len(), &self.rows), table(self.set_by_value.len(), &self.sets)]
     }
 }
 
 /// Parses columns 5 and 6.
-pub(crate) fn parse(items: &[u8], sets: &[u8]) -> Result<Vec<Item>, Malformed> {
+pub(crate) fn parse(rows: &[u8], sets: &[u8]) -> Result<Vec<MetadataRow>, Malformed> {
     let sets = parse_sets(sets).map_err(|detail| format!("attribute table: {detail}"))?;
-    parse_items(items, &sets).map_err(|detail| format!("metadata table: {detail}"))
+    parse_rows(rows, &sets).map_err(|detail| format!("metadata table: {detail}"))
 }
 
 fn parse_sets(column: &[u8]) -> Result<Vec<Arc<[Attribute]>>, Malformed> {
@@ -125,37 +125,41 @@ fn parse_sets(column: &[u8]) -> Result<Vec<Arc<[Attribute]>>, Malformed> {
     let mut seen = HashSet::new();
     for _ in 0..count {
         let start = cursor;
-        sets.push(take_attributes(&mut cursor)?.into());
-        // There is one encoding for each set, so equal sets are equal bytes.
+        sets.push(parse_attribute_set(&mut cursor)?.into());
+        // Each set has one encoding, so equal sets have equal bytes.
         if count > 1 && !seen.insert(start.until(&cursor)) {
-            return Err("a set twice".into());
+            return Err("a repeated set".into());
         }
     }
     cursor.end("it")?;
     Ok(sets)
 }
 
-fn parse_items(column: &[u8], sets: &[Arc<[Attribute]>]) -> Result<Vec<Item>, Malformed> {
+fn parse_rows(column: &[u8], sets: &[Arc<[Attribute]>]) -> Result<Vec<MetadataRow>, Malformed> {
     let mut cursor = Cursor::new(column);
     let count = cursor.count("items", MAX_LIST_ENTRIES)?;
-    let mut items = Vec::with_capacity(count);
+    let mut rows = Vec::with_capacity(count);
     let mut seen = HashSet::new();
     let mut used_sets = 0;
     for _ in 0..count {
         let start = cursor;
-        items.push(take_item(&mut cursor, sets, &mut used_sets)?);
+        rows.push(parse_metadata_row(&mut cursor, sets, &mut used_sets)?);
         if count > 1 && !seen.insert(start.until(&cursor)) {
-            return Err("an item twice".into());
+            return Err("a repeated row".into());
         }
     }
     cursor.end("it")?;
     if used_sets != sets.len() {
         return Err(format!("{used_sets} of {} attribute sets are used", sets.len()));
     }
-    Ok(items)
+    Ok(rows)
 }
 
-fn take_item(cursor: &mut Cursor<'_>, sets: &[Arc<[Attribute]>], used_sets: &mut usize) -> Result<Item, Malformed> {
+fn parse_metadata_row(
+    cursor: &mut Cursor<'_>,
+    sets: &[Arc<[Attribute]>],
+    used_sets: &mut usize,
+) -> Result<MetadataRow, Malformed> {
     let flags = cursor.u8()?;
     if flags & !(HAS_TIME | HAS_IDS | HAS_NAMES) != 0 {
         return Err(format!("flags {flags:#04x}"));
@@ -170,21 +174,21 @@ fn take_item(cursor: &mut Cursor<'_>, sets: &[Arc<[Attribute]>], used_sets: &mut
         owner.user = cursor.bytes("user name", MAX_OWNER_NAME)?.into();
         owner.group = cursor.bytes("group name", MAX_OWNER_NAME)?.into();
         if owner.user.is_empty() && owner.group.is_empty() {
-            return Err("owner names that are both unknown".into());
+            return Err("owner names that are both empty".into());
         }
     }
     let mut attributes = Arc::default();
     if let Some(set) = cursor.uv()?.checked_sub(1) {
         let index = usize::try_from(set).ok().filter(|&index| index < sets.len() && index <= *used_sets);
-        let index = index.ok_or_else(|| format!("attribute set {set}, which is none or not in the order of first use"))?;
+        let index = index.ok_or_else(|| format!("attribute set {set}, which does not exist or breaks the order of first use"))?;
         *used_sets = (*used_sets).max(index + 1);
         attributes = Arc::clone(&sets[index]);
     }
-    Ok(Item { metadata: Arc::new(Metadata { mode, owner, attributes }), has_time: flags & HAS_TIME != 0 })
+    Ok(MetadataRow { metadata: Arc::new(Metadata { mode, owner, attributes }), has_time: flags & HAS_TIME != 0 })
 }
 
 /// Appends an attribute set.
-pub(crate) fn put_attributes(out: &mut Vec<u8>, attributes: &[Attribute]) {
+pub(crate) fn encode_attribute_set(out: &mut Vec<u8>, attributes: &[Attribute]) {
     put_uv(out, attributes.len() as u64);
     for attribute in attributes {
         out.push(attribute.namespace as u8);
@@ -193,13 +197,13 @@ pub(crate) fn put_attributes(out: &mut Vec<u8>, attributes: &[Attribute]) {
     }
 }
 
-/// Takes an attribute set.
-pub(crate) fn take_attributes(cursor: &mut Cursor<'_>) -> Result<Vec<Attribute>, Malformed> {
+/// Parses an attribute set.
+pub(crate) fn parse_attribute_set(cursor: &mut Cursor<'_>) -> Result<Vec<Attribute>, Malformed> {
     let count = cursor.count("attributes", usize::MAX)?;
     if count == 0 {
         return Err("an empty set".into());
     }
-    // A set as large as its count claims is not there yet: memory grows with what was parsed.
+    // The count is not trusted: memory grows with the parsed attributes.
     let mut attributes: Vec<Attribute> = Vec::with_capacity(count.min(16));
     for _ in 0..count {
         let number = cursor.u8()?;
@@ -208,14 +212,14 @@ pub(crate) fn take_attributes(cursor: &mut Cursor<'_>) -> Result<Vec<Attribute>,
         let value = cursor.bytes("attribute value", MAX_ATTRIBUTE_VALUE)?.into();
         let attribute = Attribute { namespace, name, value };
         if attributes.last().is_some_and(|last| (last.namespace, &last.name) >= (attribute.namespace, &attribute.name)) {
-            return Err("attributes are not sorted, or one stands twice".into());
+            return Err("attributes are not sorted, or one is repeated".into());
         }
         attributes.push(attribute);
     }
     Ok(attributes)
 }
 
-/// Checks what a writer is given.
+/// Checks metadata before it is written.
 pub(crate) fn check(metadata: &Metadata) -> Result<(), Malformed> {
     if metadata.mode > MAX_MODE {
         return Err(format!("mode {:o}", metadata.mode));
@@ -228,7 +232,7 @@ pub(crate) fn check(metadata: &Metadata) -> Result<(), Malformed> {
     check_attributes(&metadata.attributes)
 }
 
-/// Checks attributes a writer is given.
+/// Checks attributes before they are written.
 pub(crate) fn check_attributes(attributes: &[Attribute]) -> Result<(), Malformed> {
     for attribute in attributes {
         if attribute.name.len() > MAX_ATTRIBUTE_NAME {
@@ -240,7 +244,7 @@ pub(crate) fn check_attributes(attributes: &[Attribute]) -> Result<(), Malformed
     }
     let key = |attribute: &Attribute| (attribute.namespace, attribute.name.clone());
     if !attributes.is_sorted_by(|a, b| key(a) < key(b)) {
-        return Err("attributes that are not sorted, or one twice".into());
+        return Err("unsorted or repeated attributes".into());
     }
     Ok(())
 }

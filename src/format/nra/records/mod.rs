@@ -1,12 +1,12 @@
-//! Record lists: entries in columns.
+//! Record lists: entries stored in columns.
 //!
-//! A list is built entry by entry (`RecordList`) and taken apart by `parse`, which refuses everything but the one encoding of
-//! valid entries. Neither does any reading or writing.
+//! `RecordList` builds a list entry by entry. `parse` decodes one and rejects everything except the
+//! one encoding of valid entries. Neither does any I/O.
 //!
 //! Spec: nra.md, section 8.
 
-pub(crate) mod blocks;
 mod encode;
+pub(crate) mod extents;
 pub(crate) mod metadata;
 mod parse;
 #[cfg(test)]
@@ -23,7 +23,7 @@ pub const COLUMNS: usize = 20;
 /// Bit of the kind column: implied directory.
 const IMPLIED: u8 = 1 << 7;
 
-/// Says whether metadata are those of an implied directory.
+/// Returns whether metadata equals that of an implied directory.
 fn is_unknown(metadata: &Metadata) -> bool {
     metadata.mode == 0o755 && metadata.owner.is_none() && metadata.attributes.is_empty()
 }
@@ -54,7 +54,7 @@ pub mod column {
     pub const EXTENT_MAPS: usize = 18;
     pub const FILE_DIGEST: usize = 19;
 
-    /// Names of the columns, as in the spec.
+    /// Names of the columns, as in the specification.
     pub const NAMES: [&str; COLUMNS] = {
         let mut names = [""; COLUMNS];
         names[PATH_SHARED] = "path shared";
@@ -81,16 +81,16 @@ pub mod column {
     };
 }
 
-/// Numbers of the forms of content (spec, section 8.4).
+/// Numbers of the forms of content (section 8.4).
 #[allow(missing_docs)]
 pub mod form {
     pub const NONE: u8 = 0;
     pub const EXTENT: u8 = 1;
-    pub const RAW: u8 = 2;
+    pub const UNCOMPRESSED: u8 = 2;
     pub const LIST: u8 = 3;
     pub const MAP: u8 = 4;
 
-    /// Numbers and names, as in the spec.
+    /// Numbers and names, as in the specification.
     pub const TABLE: [(u8, &str); 5] =
-        [(NONE, "none"), (EXTENT, "extent"), (RAW, "uncompressed extent"), (LIST, "extent list"), (MAP, "extent map")];
+        [(NONE, "none"), (EXTENT, "extent"), (UNCOMPRESSED, "uncompressed extent"), (LIST, "extent list"), (MAP, "extent map")];
 }

@@ -1,12 +1,12 @@
-//! The reading side of record lists: hostile input.
+//! Parsing of record lists from untrusted bytes.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
 
 use crate::content::{Content, FrameRef, Segment};
-use crate::front::FrontDecoder;
-use crate::records::blocks::{ExtentDecoder, take_list};
-use crate::records::metadata::{self, Item};
+use crate::front_coding::FrontDecoder;
+use crate::records::extents::{ExtentDecoder, parse_extent_list};
+use crate::records::metadata::{self, MetadataRow};
 use crate::records::{COLUMNS, IMPLIED, column, form, is_unknown};
 use nra_core::digest::Digest;
 use nra_core::entry::{Device, Entry, Kind, Timestamp};
@@ -14,7 +14,8 @@ use nra_core::limits::{MAX_LIST_ENTRIES, MAX_OFFSET, MAX_PATH, MAX_TARGET};
 use nra_core::path::{self, EntryPath};
 use nra_core::wire::{Cursor, Malformed};
 
-/// Parses a record list up to the end of `cursor`. `own_block`: offset of the block whose directory this is.
+/// Parses a record list up to the end of `cursor`. In a block index, `own_block` is the offset of
+/// its block.
 pub(crate) fn parse(cursor: Cursor<'_>, own_block: Option<u64>) -> Result<Vec<Entry>, Malformed> {
     Parser::new(cursor, own_block)?.run(false)
 }
@@ -28,10 +29,10 @@ struct Parser<'a> {
     count: usize,
     paths: FrontDecoder<'a>,
     columns: [Cursor<'a>; COLUMNS],
-    items: Vec<Item>,
-    used_items: usize,
+    rows: Vec<MetadataRow>,
+    used_rows: usize,
     extents: ExtentDecoder<'a>,
-    in_directory: bool,
+    in_block_index: bool,
     seconds: i64,
     content_bytes: u64,
 }
@@ -47,7 +48,8 @@ impl<'a> Parser<'a> {
             *column = cursor.bytes("a column", usize::MAX)?;
         }
         cursor.end("the record list")?;
-        // All other columns are held to the number of entries one by one; memory for the entries is asked for at once.
+        // The other columns are checked entry by entry. This check precedes the allocation of the
+        // entries.
         if bytes[column::KIND].len() != count {
             return Err(format!("{} kinds of {count} entries", bytes[column::KIND].len()));
         }
@@ -59,8 +61,8 @@ impl<'a> Parser<'a> {
                 bytes[column::PATH_REST],
                 MAX_PATH,
             ),
-            items: metadata::parse(bytes[column::METADATA_TABLE], bytes[column::ATTRIBUTE_TABLE])?,
-            used_items: 0,
+            rows: metadata::parse(bytes[column::METADATA_TABLE], bytes[column::ATTRIBUTE_TABLE])?,
+            used_rows: 0,
             extents: ExtentDecoder::new(
                 bytes[column::BLOCK_TABLE],
                 bytes[column::EXTENT_BLOCK],
@@ -68,7 +70,7 @@ impl<'a> Parser<'a> {
                 own_block,
             )?,
             columns: bytes.map(Cursor::new),
-            in_directory: own_block.is_some(),
+            in_block_index: own_block.is_some(),
             seconds: 0,
             content_bytes: 0,
         })
@@ -110,10 +112,11 @@ impl<'a> Parser<'a> {
     fn path(&mut self, sorted: bool) -> Result<EntryPath, Malformed> {
         let (shared, order) = self.paths.advance().map_err(|detail| format!("path: {detail}"))?;
         if sorted && order != Ordering::Greater {
-            return Err("not behind the entry before in path order".into());
+            return Err("it does not follow the preceding entry in path order".into());
         }
         let bytes = self.paths.current();
-        // The components before the last slash of the shared part were checked with the entry before.
+        // The components before the last slash of the shared part were checked with the preceding
+        // entry.
         let start = bytes[..shared].iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1);
         path::check(&bytes[start..]).map_err(|error| error.to_string())?;
         Ok(EntryPath::from_checked(bytes))
@@ -121,18 +124,18 @@ impl<'a> Parser<'a> {
 
     fn metadata(&mut self) -> Result<(Arc<nra_core::entry::Metadata>, Option<Timestamp>), Malformed> {
         let index = self.columns[column::METADATA].uv()?;
-        let index = usize::try_from(index).ok().filter(|&i| i < self.items.len() && i <= self.used_items);
-        let index = index.ok_or("metadata that are none or not in the order of first use")?;
-        self.used_items = self.used_items.max(index + 1);
-        let item = &self.items[index];
+        let index = usize::try_from(index).ok().filter(|&i| i < self.rows.len() && i <= self.used_rows);
+        let index = index.ok_or("a metadata row that does not exist or breaks the order of first use")?;
+        self.used_rows = self.used_rows.max(index + 1);
+        let row = &self.rows[index];
         let mut modified = None;
-        if item.has_time {
+        if row.has_time {
             self.seconds = self.seconds.wrapping_add(self.columns[column::SECONDS].sv()?);
             let nanoseconds = self.columns[column::NANOSECONDS].uv_max("nanoseconds", 999_999_999)?;
             let nanoseconds = u32::try_from(nanoseconds).expect("less than 2^30");
             modified = Some(Timestamp { seconds: self.seconds, nanoseconds });
         }
-        Ok((Arc::clone(&item.metadata), modified))
+        Ok((Arc::clone(&row.metadata), modified))
     }
 
     fn target(&mut self) -> Result<Box<[u8]>, Malformed> {
@@ -157,22 +160,22 @@ impl<'a> Parser<'a> {
         if size == 0 {
             return Err("content of 0 bytes".into());
         }
-        // Both are below 2^63: no overflow.
+        // Cannot overflow: both are below 2^63.
         self.content_bytes += size;
         if self.content_bytes > MAX_OFFSET {
             return Err("more than 2^63 bytes of content".into());
         }
         let content = match form {
             form::EXTENT => Content::Extent(self.extents.next(size)?),
-            form::RAW => {
+            form::UNCOMPRESSED => {
                 let extent = self.extents.next(size)?;
-                if self.in_directory || extent.block.stored_len != extent.block.raw_len {
-                    return Err("a raw extent in a directory or a compressed block".into());
+                if self.in_block_index || extent.block.stored_len != extent.block.raw_len {
+                    return Err("an uncompressed extent in a block index or a compressed block".into());
                 }
-                Content::Raw(extent, self.columns[column::CONTENT_CHECKSUM].u32()?)
+                Content::Uncompressed(extent, self.columns[column::CONTENT_CHECKSUM].u32()?)
             }
             form::LIST => {
-                let (segments, sum) = take_list(&mut self.columns[column::EXTENT_LISTS], &mut self.extents)?;
+                let (segments, sum) = parse_extent_list(&mut self.columns[column::EXTENT_LISTS], &mut self.extents)?;
                 if sum != size {
                     return Err(format!("extents of {sum} bytes, size {size}"));
                 }
@@ -217,8 +220,8 @@ impl<'a> Parser<'a> {
                 self.columns[number].end(name)?;
             }
         }
-        if self.used_items != self.items.len() {
-            return Err(format!("{} of {} metadata are used", self.used_items, self.items.len()));
+        if self.used_rows != self.rows.len() {
+            return Err(format!("{} of {} metadata rows are used", self.used_rows, self.rows.len()));
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Tests of record lists, and entries for the tests of what holds them.
+//! Tests of record lists, and entry strategies for other tests.
 
 use crate::content::HasContent as _;
 use std::sync::Arc;
@@ -25,11 +25,11 @@ fn encode(entries: &[Entry], holder: Holder) -> Vec<u8> {
     bytes
 }
 
-/// Blocks of which entries are made: some raw, some with a place far away.
+/// Blocks for extents: some uncompressed, some at a high offset.
 fn block(number: u64) -> BlockRef {
     let stored_len = if number.is_multiple_of(2) { 1 << 20 } else { 70_000 };
     let offset = if number == 5 { 1 << 40 } else { 256 + number * (1 << 21) };
-    BlockRef { offset, raw_len: 1 << 20, stored_len, pad_len: 0, check: number + 1 }
+    BlockRef { offset, raw_len: 1 << 20, stored_len, pad_len: 0, header_checksum: number + 1 }
 }
 
 prop_compose! {
@@ -46,11 +46,11 @@ fn any_digest() -> impl Strategy<Value = Option<Box<Digest>>> {
     option::of(any::<u64>().prop_map(|seed| Box::new(Digest::of(&seed.to_le_bytes()))))
 }
 
-/// Segments without neighbours that are one, and not a single extent.
+/// Merges neighbors, and avoids lists of a single extent.
 fn tidy(segments: Vec<Segment>) -> Box<[Segment]> {
     let mut tidy: Vec<Segment> = Vec::new();
     for segment in segments {
-        if !tidy.last().is_some_and(|last| blocks::are_one(last, &segment)) {
+        if !tidy.last().is_some_and(|last| extents::are_one(last, &segment)) {
             tidy.push(segment);
         }
     }
@@ -67,14 +67,14 @@ pub(crate) fn any_content() -> impl Strategy<Value = (u64, Content)> {
         2 => (any_extent(), any::<u32>()).prop_map(|(mut extent, sum)| {
             extent.block.stored_len = extent.block.raw_len;
             extent.block.offset += 8;
-            (extent.len, Content::Raw(extent, sum))
+            (extent.len, Content::Uncompressed(extent, sum))
         }),
         1 => (vec(any_segment(), 1..6), any_digest()).prop_map(|(segments, digest)| {
             let segments = tidy(segments);
             (segments.iter().map(Segment::len).sum(), Content::List(segments, digest))
         }),
         1 => (1u64..1 << 50, any_digest()).prop_map(|(size, digest)| {
-            (size, Content::Map(FrameRef { offset: 4096, length: 256, check: size }, digest))
+            (size, Content::Map(FrameRef { offset: 4096, length: 256, header_checksum: size }, digest))
         }),
     ]
 }
@@ -156,7 +156,7 @@ pub(crate) fn any_entries() -> impl Strategy<Value = Vec<Entry>> {
     })
 }
 
-/// Valid entries sorted by path, each path once.
+/// Valid entries sorted by path, without repetitions.
 pub(crate) fn any_sorted_entries() -> impl Strategy<Value = Vec<Entry>> {
     any_entries().prop_map(|mut entries| {
         entries.sort_by(|a, b| a.path.cmp(&b.path));
@@ -165,10 +165,10 @@ pub(crate) fn any_sorted_entries() -> impl Strategy<Value = Vec<Entry>> {
     })
 }
 
-/// The entries as the directory of a block gives them back.
+/// Returns the entries as a block index records them.
 pub(crate) fn without_raw(mut entries: Vec<Entry>) -> Vec<Entry> {
     for entry in &mut entries {
-        if let Content::Raw(extent, _) = *entry.content() {
+        if let Content::Uncompressed(extent, _) = *entry.content() {
             *entry.content_mut() = Content::Extent(extent);
         }
     }
@@ -177,18 +177,18 @@ pub(crate) fn without_raw(mut entries: Vec<Entry>) -> Vec<Entry> {
 
 proptest! {
     #[test]
-    fn entries_come_back(entries in any_entries()) {
+    fn entries_round_trip(entries in any_entries()) {
         for entry in &entries {
             prop_assert_eq!(check(entry), Ok(()));
         }
         let bytes = encode(&entries, Holder::Leaf);
         prop_assert_eq!(parse(Cursor::new(&bytes), None), Ok(entries.clone()));
-        let bytes = encode(&entries, Holder::Directory);
+        let bytes = encode(&entries, Holder::BlockIndex);
         prop_assert_eq!(parse(Cursor::new(&bytes), Some(1 << 41)), Ok(without_raw(entries)));
     }
 
     #[test]
-    fn order_is_checked_where_it_counts(entries in any_entries(), sorted in any_sorted_entries()) {
+    fn order_is_checked_in_sorted_lists_only(entries in any_entries(), sorted in any_sorted_entries()) {
         let bytes = encode(&sorted, Holder::Leaf);
         prop_assert_eq!(parse_sorted(Cursor::new(&bytes)), Ok(sorted));
         let bytes = encode(&entries, Holder::Leaf);
@@ -196,9 +196,9 @@ proptest! {
         prop_assert_eq!(parse_sorted(Cursor::new(&bytes)).is_ok(), is_sorted);
     }
 
-    /// What is accepted after a change is another valid list, in its one encoding.
+    /// A changed list that is accepted is another valid list in its only encoding.
     #[test]
-    fn changed_bytes_do_no_harm(entries in any_entries(), changes in vec((any::<prop::sample::Index>(), any::<u8>()), 1..3)) {
+    fn changed_bytes_do_not_panic(entries in any_entries(), changes in vec((any::<prop::sample::Index>(), any::<u8>()), 1..3)) {
         let mut bytes = encode(&entries, Holder::Leaf);
         for (at, to) in changes {
             let at = at.index(bytes.len());
@@ -213,18 +213,18 @@ proptest! {
     }
 
     #[test]
-    fn arbitrary_bytes_do_no_harm(bytes in vec(any::<u8>(), 0..300)) {
+    fn arbitrary_bytes_do_not_panic(bytes in vec(any::<u8>(), 0..300)) {
         let _ = parse(Cursor::new(&bytes), None);
     }
 
     #[test]
-    fn cut_lists_are_refused(entries in any_entries(), cut in any::<prop::sample::Index>()) {
+    fn truncated_lists_are_rejected(entries in any_entries(), cut in any::<prop::sample::Index>()) {
         let bytes = encode(&entries, Holder::Leaf);
         prop_assert!(parse(Cursor::new(&bytes[..cut.index(bytes.len())]), None).is_err());
     }
 }
 
-/// A list with columns to be changed one by one.
+/// A list whose columns can be changed one by one.
 struct Broken(u64, [Vec<u8>; COLUMNS]);
 
 impl Broken {
@@ -252,7 +252,7 @@ fn file(path: &str, content: Content) -> Entry {
     let mut entry = Entry::new(EntryPath::try_from(path).unwrap(), Kind::File);
     entry.size = match &content {
         Content::None => 0,
-        Content::Extent(extent) | Content::Raw(extent, _) => extent.len,
+        Content::Extent(extent) | Content::Uncompressed(extent, _) => extent.len,
         Content::List(segments, _) => segments.iter().map(Segment::len).sum(),
         Content::Map(..) => 1,
     };
@@ -260,20 +260,20 @@ fn file(path: &str, content: Content) -> Entry {
     entry
 }
 
-/// Table entry of `block(0)` but for its offset: raw length, stored length, padding, check.
-fn block_bytes(offset: &[u8], check: u64) -> Vec<u8> {
+/// Table row of `block(0)` without its offset: raw length, stored length, padding, header checksum.
+fn block_bytes(offset: &[u8], header_checksum: u64) -> Vec<u8> {
     let mut bytes = offset.to_vec();
     put_uv(&mut bytes, 1 << 20);
     put_uv(&mut bytes, 1 << 20);
     bytes.push(0);
-    bytes.extend_from_slice(&check.to_le_bytes());
+    bytes.extend_from_slice(&header_checksum.to_le_bytes());
     bytes
 }
 
 #[test]
-fn broken_columns_are_refused() {
+fn broken_columns_are_rejected() {
     let extent = Extent { block: block(0), offset: 0, len: 10 };
-    let entries = [file("a", Content::Extent(extent)), file("b", Content::Raw(extent, 7))];
+    let entries = [file("a", Content::Extent(extent)), file("b", Content::Uncompressed(extent, 7))];
     let good = || Broken::new(&entries);
     assert_eq!(good().parse(None).unwrap(), entries);
     // 256 and 264 as signed varints.
@@ -343,7 +343,7 @@ fn broken_columns_are_refused() {
 }
 
 #[test]
-fn broken_extent_lists_are_refused() {
+fn broken_extent_lists_are_rejected() {
     let data = |offset, len| Segment::Data(Extent { block: block(0), offset, len });
     let entry = file("a", Content::List([data(0, 10), Segment::Hole(5), data(10, 10)].into(), None));
     let good = || Broken::new(std::slice::from_ref(&entry));
@@ -380,7 +380,7 @@ fn broken_extent_lists_are_refused() {
 }
 
 #[test]
-fn broken_links_and_devices_are_refused() {
+fn broken_links_and_devices_are_rejected() {
     let mut link = Entry::new(EntryPath::try_from("l").unwrap(), Kind::Symlink);
     link.target = b"../t"[..].into();
     let good = || Broken::new(std::slice::from_ref(&link));
@@ -398,7 +398,7 @@ fn broken_links_and_devices_are_refused() {
 }
 
 #[test]
-fn what_cannot_be_written_is_told() {
+fn unencodable_entries_are_reported() {
     let extent = Extent { block: block(0), offset: 0, len: 10 };
     let good = file("a", Content::Extent(extent));
     assert_eq!(check(&good), Ok(()));

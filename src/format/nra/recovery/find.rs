@@ -1,120 +1,132 @@
-//! Which recovery data a file has, whatever has become of it.
+//! Finding recovery data, even if it is damaged.
 
-use super::geometry::{FRONT_LEN, GEOMETRY_LEN, Geometry};
 use super::group::count;
+use super::header::{FRAME_START_LEN, RECOVERY_HEADER_LEN, RecoveryHeader};
 use super::view::{SECTOR, View};
+use crate::footer::{FOOTER_LEN, FOOTER_MAGIC, Footer};
 use crate::frame::{FrameHeader, FrameKind, HEADER_LEN, SEALED_SYNC, SYNC};
-use crate::head::{TAIL_LEN, TAIL_MAGIC, Tail};
 use crate::layout::SUPERBLOCK_LEN;
 use nra_core::error::{Error, Result};
 use nra_core::progress::Monitor;
 use nra_core::source::ReadAt;
 
-/// How much is read at once in search of a recovery frame, bytes.
+/// Bytes per read in search of a recovery frame.
 const STRIDE: u64 = 1 << 20;
 
-/// Returns the recovery data that the file ends with, if its end is not damaged: one read.
+/// Returns the recovery data at the end of the file, if its end is undamaged. Needs one read.
 ///
-/// Whatever is written last may look so. It is the archive's own only if it protects the state that is open.
+/// Stored content can imitate recovery data. It is the archive's own only if it protects the open
+/// commit.
 ///
 /// # Errors
 ///
-/// What reading gives.
-pub fn present(source: &dyn ReadAt) -> Result<Option<Geometry>> {
+/// I/O errors.
+pub fn find_at_end(source: &dyn ReadAt) -> Result<Option<RecoveryHeader>> {
     let view = View::new(source);
-    match view.len.checked_sub((FRONT_LEN + TAIL_LEN) as u64) {
-        Some(place) => frame_at(view, place),
+    match view.len.checked_sub((FRAME_START_LEN + FOOTER_LEN) as u64) {
+        Some(offset) => header_at(view, offset),
         None => Ok(None),
     }
 }
 
-/// Returns the recovery data behind the newest commit, as far as that is told without a key: none if an append has begun to write over it.
+/// Returns the recovery data of the newest commit, as far as that can be determined without a key.
+/// Returns `None` if an append has started to overwrite it.
 ///
 /// # Errors
 ///
-/// What reading gives.
-pub fn standing(source: &dyn ReadAt) -> Result<Option<Geometry>> {
-    match end(source) {
-        Ok(last) if last.is_begun || !View::new(source).begins_other_frame(last.tail.archive_end())? => Ok(last.recovery),
+/// I/O errors.
+pub fn find_current(source: &dyn ReadAt) -> Result<Option<RecoveryHeader>> {
+    match read_end(source) {
+        Ok(last) if last.starts_with_header || !View::new(source).begins_other_frame(last.footer.archive_end())? => {
+            Ok(last.recovery)
+        }
         Ok(_) | Err(Error::Corrupt { .. } | Error::Unsupported { .. }) => Ok(None),
         Err(error) => Err(error),
     }
 }
 
-/// Returns the recovery data that begins at `end`, whatever has become of the rest of it: one read.
+/// Returns the recovery data that starts at `end`, even if the rest of it is damaged. Needs one
+/// read.
 ///
 /// # Errors
 ///
-/// What reading gives.
-pub fn begins(source: &dyn ReadAt, end: u64) -> Result<Option<Geometry>> {
-    Ok(frame_at(View::new(source), end)?.filter(|geometry| geometry.protected == end))
+/// I/O errors.
+pub fn find_at(source: &dyn ReadAt, end: u64) -> Result<Option<RecoveryHeader>> {
+    Ok(header_at(View::new(source), end)?.filter(|recovery_header| recovery_header.protected == end))
 }
 
-/// The end of a file that is whole.
+/// The end of an undamaged file.
 pub struct End {
-    /// Its last tail.
-    pub tail: Tail,
-    /// The recovery data between the commit and that tail.
-    pub recovery: Option<Geometry>,
-    /// The recovery data begins as it should. Else an append may have begun to write over it.
-    pub is_begun: bool,
+    /// The last footer.
+    pub footer: Footer,
+    /// The recovery data between the commit and that footer.
+    pub recovery: Option<RecoveryHeader>,
+    /// Whether the first recovery frame is intact. Otherwise an append may have started to
+    /// overwrite it.
+    pub starts_with_header: bool,
 }
 
-/// Returns what the file ends with: one read, or two where recovery data is long.
+/// Reads the end of the file. Needs one read, or two if the recovery data is long.
 ///
 /// # Errors
 ///
-/// `Unsupported` for another version; `Corrupt` when there is no tail, or when what lies between it and its commit is no recovery data: then it is the tail of an
-/// earlier commit, which got there by accident or on purpose. What reading gives.
-pub fn end(source: &dyn ReadAt) -> Result<End> {
+/// `Unsupported` for another version. `Corrupt` if there is no footer, or if the bytes between the
+/// footer and its commit are not recovery data: the footer then belongs to an earlier commit and
+/// got there by accident or on purpose. I/O errors.
+pub fn read_end(source: &dyn ReadAt) -> Result<End> {
     let view = View::new(source);
-    if view.len < TAIL_LEN as u64 {
-        return Err(Error::corrupt("tail", 0, format!("the file has only {} bytes", view.len)));
+    if view.len < FOOTER_LEN as u64 {
+        return Err(Error::corrupt("footer", 0, format!("the file has only {} bytes", view.len)));
     }
-    let tail = view.tail_before(view.len)?;
-    let end = tail.archive_end();
+    let footer = view.footer_before(view.len)?;
+    let end = footer.archive_end();
     if end == view.len {
-        return Ok(End { tail, recovery: None, is_begun: true });
+        return Ok(End { footer, recovery: None, starts_with_header: true });
     }
-    let fits = |geometry: &Geometry| (geometry.protected, geometry.commit, geometry.file_len()) == (end, tail.number, view.len);
-    if let Some(geometry) = frame_at(view, end)?.filter(fits) {
-        return Ok(End { tail, recovery: Some(geometry), is_begun: true });
+    let fits = |recovery_header: &RecoveryHeader| {
+        (recovery_header.protected, recovery_header.commit, recovery_header.file_len()) == (end, footer.number, view.len)
+    };
+    if let Some(recovery_header) = header_at(view, end)?.filter(fits) {
+        return Ok(End { footer, recovery: Some(recovery_header), starts_with_header: true });
     }
-    match present(source)?.filter(fits) {
-        Some(geometry) => Ok(End { tail, recovery: Some(geometry), is_begun: false }),
-        None => Err(foreign(&tail, view.len)),
+    match find_at_end(source)?.filter(fits) {
+        Some(recovery_header) => Ok(End { footer, recovery: Some(recovery_header), starts_with_header: false }),
+        None => Err(stray_footer(&footer, view.len)),
     }
 }
 
-/// The damage that a tail at the end of a file of `len` bytes is which belongs to a commit farther in front.
-pub fn foreign(tail: &Tail, len: u64) -> Error {
-    let detail = format!("it is that of commit {}, and what lies between them is no recovery data", tail.number);
-    Error::corrupt("tail", len.saturating_sub(TAIL_LEN as u64), detail)
+/// Returns the error for a footer at the end of a file of `len` bytes that belongs to an earlier
+/// commit.
+pub fn stray_footer(footer: &Footer, len: u64) -> Error {
+    let detail = format!("it belongs to commit {}, and the bytes in between are not recovery data", footer.number);
+    Error::corrupt("footer", len.saturating_sub(FOOTER_LEN as u64), detail)
 }
 
-/// Looks for recovery data in all of `source`, also when head, tail and most of the recovery data are lost.
+/// Searches all of `source` for recovery data, even if superblock, footer and most of the recovery
+/// data are lost.
 ///
-/// Content that is stored as it is may look like recovery data, even on purpose. So the search ends at a frame of another kind: nothing
-/// but recovery data lies behind what they protect. And where the tail at the end of the file is whole, they end with it. What a later commit follows
-/// is none, since an append cuts recovery data before it writes its commit.
+/// Uncompressed content can imitate recovery data on purpose. The search therefore stops at a frame
+/// of another kind, since only recovery data follows the protected bytes. If the footer at the end
+/// of the file is intact, the recovery data must end there. Recovery data that a later commit
+/// follows does not count, since an append removes recovery data before it writes its commit.
 ///
 /// # Errors
 ///
-/// What reading gives, `Cancelled`.
-pub fn find(source: &dyn ReadAt, monitor: &dyn Monitor) -> Result<Option<Geometry>> {
+/// `Cancelled`; I/O errors.
+pub fn search(source: &dyn ReadAt, monitor: &dyn Monitor) -> Result<Option<RecoveryHeader>> {
     let view = View::new(source);
-    if let Some(geometry) = present(source)? {
-        return Ok((!is_followed(view, &geometry, monitor)?).then_some(geometry));
+    if let Some(recovery_header) = find_at_end(source)? {
+        return Ok((!has_later_commit(view, &recovery_header, monitor)?).then_some(recovery_header));
     }
-    // Every frame tells it, and the last ones are the nearest.
-    let has_tail = view.tail_before(view.len).is_ok();
+    // Every recovery frame has a header; the last frames are the nearest.
+    let has_footer = view.footer_before(view.len).is_ok();
     let mut end = view.len - view.len % 8;
     let mut bytes = Vec::new();
     while end > SUPERBLOCK_LEN as u64 {
         monitor.check()?;
         let start = end.saturating_sub(STRIDE).max(SUPERBLOCK_LEN as u64);
         bytes.resize(count(end - start), 0);
-        // Where a stretch does not read as a whole, parts of it may.
+        // If a range is unreadable as a whole, parts of it may be readable.
         let whole = view.read(start, &mut bytes)?;
         for (number, part) in bytes.chunks_mut(SECTOR).enumerate().rev() {
             let first = start + (number * SECTOR) as u64;
@@ -122,13 +134,13 @@ pub fn find(source: &dyn ReadAt, monitor: &dyn Monitor) -> Result<Option<Geometr
                 continue;
             }
             let starts = part.chunks_exact(8).enumerate().rev().filter(|(_, bytes)| bytes.starts_with(&SYNC));
-            for (place, bytes) in starts.map(|(number, bytes)| (first + (number * 8) as u64, bytes)) {
+            for (offset, bytes) in starts.map(|(number, bytes)| (first + (number * 8) as u64, bytes)) {
                 if bytes[SYNC.len()] == FrameKind::Recovery as u8 {
-                    let found = at(view, place)?.filter(|geometry| !has_tail || geometry.file_len() == view.len);
-                    if let Some(geometry) = found {
-                        return Ok((!is_followed(view, &geometry, monitor)?).then_some(geometry));
+                    let found = at(view, offset)?.filter(|recovery_header| !has_footer || recovery_header.file_len() == view.len);
+                    if let Some(recovery_header) = found {
+                        return Ok((!has_later_commit(view, &recovery_header, monitor)?).then_some(recovery_header));
                     }
-                } else if view.begins_other_frame(place)? {
+                } else if view.begins_other_frame(offset)? {
                     return Ok(None);
                 }
             }
@@ -138,26 +150,27 @@ pub fn find(source: &dyn ReadAt, monitor: &dyn Monitor) -> Result<Option<Geometr
     Ok(None)
 }
 
-/// Says whether frames lead from what is protected to a later commit. Those of an encrypted archive do not tell where they end, but there nobody can choose
-/// what is stored: the tail of a later commit is one.
-fn is_followed(view: View<'_>, geometry: &Geometry, monitor: &dyn Monitor) -> Result<bool> {
-    let mut place = geometry.protected;
-    while let Some(header) = view.header(place)? {
+/// Returns whether frames lead from the protected bytes to a later commit. Sealed frames do not
+/// show where they end, but nobody can forge content in an encrypted archive, so the footer of a
+/// later commit is proof.
+fn has_later_commit(view: View<'_>, recovery_header: &RecoveryHeader, monitor: &dyn Monitor) -> Result<bool> {
+    let mut offset = recovery_header.protected;
+    while let Some(header) = view.header(offset)? {
         monitor.check()?;
         if header.starts_with(&SEALED_SYNC) {
-            return has_later_tail(view, place, geometry.commit, monitor);
+            return has_later_footer(view, offset, recovery_header.commit, monitor);
         }
-        let Some((kind, len)) = FrameHeader::peek(&header, place) else { return Ok(false) };
+        let Some((kind, len)) = FrameHeader::peek(&header, offset) else { return Ok(false) };
         if kind == FrameKind::Commit as u8 {
-            return Ok(FrameHeader::parse(&header, place).is_ok_and(|(header, _)| header.commit > geometry.commit));
+            return Ok(FrameHeader::parse(&header, offset).is_ok_and(|(header, _)| header.commit > recovery_header.commit));
         }
-        place = place.saturating_add(len);
+        offset = offset.saturating_add(len);
     }
     Ok(false)
 }
 
-/// Says whether a commit behind `start` that is later than number `commit` has its tail.
-fn has_later_tail(view: View<'_>, start: u64, commit: u64, monitor: &dyn Monitor) -> Result<bool> {
+/// Returns whether a commit after `start` that is later than number `commit` has a footer.
+fn has_later_footer(view: View<'_>, start: u64, commit: u64, monitor: &dyn Monitor) -> Result<bool> {
     let mut bytes = Vec::new();
     for first in (start..view.len).step_by(count(STRIDE)) {
         monitor.check()?;
@@ -165,9 +178,9 @@ fn has_later_tail(view: View<'_>, start: u64, commit: u64, monitor: &dyn Monitor
         if !view.read(first, &mut bytes)? {
             continue;
         }
-        let places = bytes.chunks_exact(8).zip((first..).step_by(8)).filter(|(bytes, _)| *bytes == TAIL_MAGIC);
-        for end in places.map(|(_, place)| place + TAIL_LEN as u64) {
-            if view.tail_before(end).is_ok_and(|tail| tail.number > commit && tail.archive_end() == end) {
+        let places = bytes.chunks_exact(8).zip((first..).step_by(8)).filter(|(bytes, _)| *bytes == FOOTER_MAGIC);
+        for end in places.map(|(_, offset)| offset + FOOTER_LEN as u64) {
+            if view.footer_before(end).is_ok_and(|footer| footer.number > commit && footer.archive_end() == end) {
                 return Ok(true);
             }
         }
@@ -175,16 +188,18 @@ fn has_later_tail(view: View<'_>, start: u64, commit: u64, monitor: &dyn Monitor
     Ok(false)
 }
 
-/// Returns the geometry of the recovery frame that begins at `place`, if there is one. Where an append writes over it stands the header of a frame of its own;
-/// what is behind that may be content of somebody's choice.
-fn frame_at(view: View<'_>, place: u64) -> Result<Option<Geometry>> {
-    let header = view.header(place)?.and_then(|header| FrameHeader::peek(&header, place));
-    if header.is_some_and(|(kind, _)| kind == FrameKind::Recovery as u8) { at(view, place) } else { Ok(None) }
+/// Returns the header of the recovery frame that starts at `offset`, if there is one. An append
+/// that overwrites recovery data puts its own frame header there, and the following bytes may be
+/// arbitrary content.
+fn header_at(view: View<'_>, offset: u64) -> Result<Option<RecoveryHeader>> {
+    let header = view.header(offset)?.and_then(|header| FrameHeader::peek(&header, offset));
+    if header.is_some_and(|(kind, _)| kind == FrameKind::Recovery as u8) { at(view, offset) } else { Ok(None) }
 }
 
-/// Returns the geometry that stands where a recovery frame at `place` has it. Its own checksum proves it: that of the frame covers the units, too.
-pub(super) fn at(view: View<'_>, place: u64) -> Result<Option<Geometry>> {
-    let mut bytes = [0; GEOMETRY_LEN];
-    let place = place + HEADER_LEN as u64;
-    Ok(if view.read(place, &mut bytes)? { Geometry::parse(&bytes, place).ok() } else { None })
+/// Returns the recovery header of a recovery frame at `offset`. Its own checksum is enough: that of
+/// the frame covers the units, too.
+pub(super) fn at(view: View<'_>, offset: u64) -> Result<Option<RecoveryHeader>> {
+    let mut bytes = [0; RECOVERY_HEADER_LEN];
+    let offset = offset + HEADER_LEN as u64;
+    Ok(if view.read(offset, &mut bytes)? { RecoveryHeader::parse(&bytes, offset).ok() } else { None })
 }

@@ -1,200 +1,203 @@
-//! One group: its shards, their parities, and the table of the checksums of both.
+//! One group: its shards, parity shards, and the table of the checksums of both.
 
 use reed_solomon_simd::{ReedSolomonDecoder, ReedSolomonEncoder};
 
-use super::geometry::{Geometry, SUM_LEN};
+use super::header::{CHECKSUM_LEN, RecoveryHeader};
 use super::view::View;
 use nra_core::checksum::checksum;
 use nra_core::error::{Error, Result};
 use nra_core::source::{ReadAt, Store};
 
-/// What is damaged of a group.
+/// A group and its damage.
 pub(super) struct Group<'a> {
-    geometry: &'a Geometry,
+    recovery_header: &'a RecoveryHeader,
     number: u32,
-    /// Checksums of shards, then of parities, as far as they are known.
+    /// Checksums of shards, then of parity shards, as far as they are known.
     sums: Vec<Option<u64>>,
-    /// Damaged shards, by their index in the group.
-    pub(super) bad_shards: Vec<u64>,
-    /// Damaged parities.
-    pub(super) bad_parities: Vec<u64>,
-    /// Damaged pieces of the table.
-    pub(super) bad_pieces: u64,
+    /// Damaged shards by index in the group.
+    pub(super) damaged_shards: Vec<u64>,
+    /// Damaged parity shards.
+    pub(super) damaged_parity: Vec<u64>,
+    /// Number of damaged table shards.
+    pub(super) damaged_table_shards: u64,
 }
 
 impl<'a> Group<'a> {
-    /// Reads all of a group.
-    pub(super) fn survey(view: View<'_>, geometry: &'a Geometry, number: u32) -> Result<Self> {
-        let (sums, bad_pieces) = read_table(view, geometry, number)?;
-        let mut group = Self { geometry, number, sums, bad_shards: Vec::new(), bad_parities: Vec::new(), bad_pieces };
-        let mut buffer = vec![0; geometry.shard_size()];
-        for index in 0..geometry.in_group() {
-            let shard = geometry.shard_of(number, index);
-            let range = geometry.shard_range(shard);
-            // ResourceLimit the end there is nothing to damage.
+    /// Reads and checks a whole group.
+    pub(super) fn read(view: View<'_>, recovery_header: &'a RecoveryHeader, number: u32) -> Result<Self> {
+        let (sums, damaged_table_shards) = read_table(view, recovery_header, number)?;
+        let mut group =
+            Self { recovery_header, number, sums, damaged_shards: Vec::new(), damaged_parity: Vec::new(), damaged_table_shards };
+        let mut buffer = vec![0; recovery_header.shard_size()];
+        for index in 0..recovery_header.in_group() {
+            let shard = recovery_header.shard_of(number, index);
+            let range = recovery_header.shard_range(shard);
+            // Shards past the end cannot be damaged.
             if range.is_empty() {
                 continue;
             }
             let len = count(range.end - range.start);
             buffer[len..].fill(0);
             if !view.read(range.start, &mut buffer[..len])? || group.sums[count(index)] != Some(checksum(&buffer, shard)) {
-                group.bad_shards.push(index);
+                group.damaged_shards.push(index);
             }
         }
-        for parity in 0..u64::from(geometry.parities) {
-            let place = geometry.parity_place(number, parity);
-            let sum = group.sums[count(geometry.in_group() + parity)];
-            if !view.read(place, &mut buffer)? || sum != Some(checksum(&buffer, place)) {
-                group.bad_parities.push(parity);
+        for parity_shard in 0..u64::from(recovery_header.parity_shards) {
+            let offset = recovery_header.parity_shard_offset(number, parity_shard);
+            let sum = group.sums[count(recovery_header.in_group() + parity_shard)];
+            if !view.read(offset, &mut buffer)? || sum != Some(checksum(&buffer, offset)) {
+                group.damaged_parity.push(parity_shard);
             }
         }
         Ok(group)
     }
 
-    /// Returns the number of parities that can be used.
-    pub(super) fn left(&self) -> u64 {
-        u64::from(self.geometry.parities) - self.bad_parities.len() as u64
+    /// Returns the number of usable parity shards.
+    pub(super) fn usable_parity(&self) -> u64 {
+        u64::from(self.recovery_header.parity_shards) - self.damaged_parity.len() as u64
     }
 
-    /// Says whether nothing of it is damaged.
+    /// Returns whether the group is undamaged.
     pub(super) fn is_whole(&self) -> bool {
-        self.bad_shards.is_empty() && self.bad_parities.is_empty() && self.bad_pieces == 0
+        self.damaged_shards.is_empty() && self.damaged_parity.is_empty() && self.damaged_table_shards == 0
     }
 
-    /// Writes the damaged shards, computed from the others and the parities.
+    /// Restores the damaged shards from the others and the parity shards, and writes them.
     ///
     /// # Errors
     ///
-    /// `Corrupt` when too few are left, or what comes out is not what was there.
+    /// `Corrupt` if too few are left, or the result does not match its checksum.
     pub(super) fn restore_shards(&self, store: &dyn Store) -> Result<()> {
-        let geometry = self.geometry;
-        let Some(first) = self.bad_shards.first() else { return Ok(()) };
-        let place = geometry.shard_range(geometry.shard_of(self.number, *first)).start;
-        let corrupt = |detail: &str| Error::corrupt("archive", place, detail);
-        if self.bad_shards.len() as u64 > self.left() {
-            return Err(corrupt("the damage is more than the recovery data can restore"));
+        let recovery_header = self.recovery_header;
+        let Some(first) = self.damaged_shards.first() else { return Ok(()) };
+        let offset = recovery_header.shard_range(recovery_header.shard_of(self.number, *first)).start;
+        let corrupt = |detail: &str| Error::corrupt("archive", offset, detail);
+        if self.damaged_shards.len() as u64 > self.usable_parity() {
+            return Err(corrupt("the recovery data cannot restore that much damage"));
         }
-        let (in_group, parities) = (count(geometry.in_group()), count(geometry.parities.into()));
-        let mut decoder = ReedSolomonDecoder::new(in_group, parities, geometry.shard_size()).map_err(misused)?;
-        let mut buffer = vec![0; geometry.shard_size()];
-        for index in (0..geometry.in_group()).filter(|index| self.bad_shards.binary_search(index).is_err()) {
-            read_shard(store, geometry, geometry.shard_of(self.number, index), &mut buffer)?;
-            decoder.add_original_shard(count(index), &buffer).map_err(misused)?;
+        let (in_group, parity_shards) = (count(recovery_header.in_group()), count(recovery_header.parity_shards.into()));
+        let mut decoder =
+            ReedSolomonDecoder::new(in_group, parity_shards, recovery_header.shard_size()).map_err(as_usage_error)?;
+        let mut buffer = vec![0; recovery_header.shard_size()];
+        for index in (0..recovery_header.in_group()).filter(|index| self.damaged_shards.binary_search(index).is_err()) {
+            read_shard(store, recovery_header, recovery_header.shard_of(self.number, index), &mut buffer)?;
+            decoder.add_original_shard(count(index), &buffer).map_err(as_usage_error)?;
         }
-        let usable = (0..u64::from(geometry.parities)).filter(|parity| self.bad_parities.binary_search(parity).is_err());
-        for parity in usable.take(self.bad_shards.len()) {
-            store.read_exact_at(geometry.parity_place(self.number, parity), &mut buffer)?;
-            decoder.add_recovery_shard(count(parity), &buffer).map_err(misused)?;
+        let usable = (0..u64::from(recovery_header.parity_shards))
+            .filter(|parity_shard| self.damaged_parity.binary_search(parity_shard).is_err());
+        for parity_shard in usable.take(self.damaged_shards.len()) {
+            store.read_exact_at(recovery_header.parity_shard_offset(self.number, parity_shard), &mut buffer)?;
+            decoder.add_recovery_shard(count(parity_shard), &buffer).map_err(as_usage_error)?;
         }
-        let restored = decoder.decode().map_err(misused)?;
-        for &index in &self.bad_shards {
-            let shard = geometry.shard_of(self.number, index);
+        let restored = decoder.decode().map_err(as_usage_error)?;
+        for &index in &self.damaged_shards {
+            let shard = recovery_header.shard_of(self.number, index);
             let bytes = restored.restored_original(count(index)).ok_or_else(|| corrupt("a shard was not restored"))?;
-            // Where no checksum is left the bytes are as good as all those that they were computed from.
+            // Without a checksum, the result is as good as the shards it was computed from.
             if self.sums[count(index)].is_some_and(|sum| sum != checksum(bytes, shard)) {
-                return Err(corrupt("what the recovery data gives for damaged bytes is wrong"));
+                return Err(corrupt("the restored bytes fail their checksum"));
             }
-            let range = geometry.shard_range(shard);
+            let range = recovery_header.shard_range(shard);
             store.write_all_at(range.start, &bytes[..count(range.end - range.start)])?;
         }
         Ok(())
     }
 }
 
-/// Writes parities and table of a group, whose shards are whole.
-pub(super) fn write_group(store: &dyn Store, geometry: &Geometry, number: u32) -> Result<()> {
-    let (in_group, parities) = (count(geometry.in_group()), count(geometry.parities.into()));
-    let mut encoder = ReedSolomonEncoder::new(in_group, parities, geometry.shard_size()).map_err(misused)?;
-    let mut buffer = vec![0; geometry.shard_size()];
-    let mut sums = Vec::with_capacity(in_group + parities);
-    for index in 0..geometry.in_group() {
-        let shard = geometry.shard_of(number, index);
-        read_shard(store, geometry, shard, &mut buffer)?;
+/// Writes parity shards and table of a group with undamaged shards.
+pub(super) fn write_group(store: &dyn Store, recovery_header: &RecoveryHeader, number: u32) -> Result<()> {
+    let (in_group, parity_shards) = (count(recovery_header.in_group()), count(recovery_header.parity_shards.into()));
+    let mut encoder = ReedSolomonEncoder::new(in_group, parity_shards, recovery_header.shard_size()).map_err(as_usage_error)?;
+    let mut buffer = vec![0; recovery_header.shard_size()];
+    let mut sums = Vec::with_capacity(in_group + parity_shards);
+    for index in 0..recovery_header.in_group() {
+        let shard = recovery_header.shard_of(number, index);
+        read_shard(store, recovery_header, shard, &mut buffer)?;
         sums.push(checksum(&buffer, shard));
-        encoder.add_original_shard(&buffer).map_err(misused)?;
+        encoder.add_original_shard(&buffer).map_err(as_usage_error)?;
     }
-    let encoded = encoder.encode().map_err(misused)?;
-    for (parity, bytes) in (0..).zip(encoded.recovery_iter()) {
-        let place = geometry.parity_place(number, parity);
-        sums.push(checksum(bytes, place));
-        store.write_all_at(place, bytes)?;
+    let encoded = encoder.encode().map_err(as_usage_error)?;
+    for (parity_shard, bytes) in (0..).zip(encoded.recovery_iter()) {
+        let offset = recovery_header.parity_shard_offset(number, parity_shard);
+        sums.push(checksum(bytes, offset));
+        store.write_all_at(offset, bytes)?;
     }
-    write_table(store, geometry, number, &sums)
+    write_table(store, recovery_header, number, &sums)
 }
 
-/// Reads a shard; bytes beyond the protected ones are zeros.
-fn read_shard(source: &dyn ReadAt, geometry: &Geometry, shard: u64, buffer: &mut [u8]) -> Result<()> {
-    let range = geometry.shard_range(shard);
+/// Reads a shard. Bytes past the protected ones are zeros.
+fn read_shard(source: &dyn ReadAt, recovery_header: &RecoveryHeader, shard: u64, buffer: &mut [u8]) -> Result<()> {
+    let range = recovery_header.shard_range(shard);
     let len = count(range.end - range.start);
     buffer[len..].fill(0);
     if len > 0 { source.read_exact_at(range.start, &mut buffer[..len]) } else { Ok(()) }
 }
 
-fn write_table(store: &dyn Store, geometry: &Geometry, number: u32, sums: &[u64]) -> Result<()> {
-    let content = geometry.shard_size() - SUM_LEN;
+fn write_table(store: &dyn Store, recovery_header: &RecoveryHeader, number: u32, sums: &[u64]) -> Result<()> {
+    let content = recovery_header.shard_size() - CHECKSUM_LEN;
     let mut table: Vec<u8> = sums.iter().flat_map(|sum| sum.to_le_bytes()).collect();
-    table.resize(count(geometry.pieces()) * content, 0);
-    let parities = reed_solomon_simd::encode(
-        count(geometry.pieces()),
-        count(geometry.all_pieces() - geometry.pieces()),
+    table.resize(count(recovery_header.table_shards()) * content, 0);
+    let parity_shards = reed_solomon_simd::encode(
+        count(recovery_header.table_shards()),
+        count(recovery_header.all_table_shards() - recovery_header.table_shards()),
         table.chunks_exact(content),
     )
-    .map_err(misused)?;
-    for (piece, bytes) in (0..).zip(table.chunks_exact(content).chain(parities.iter().map(Vec::as_slice))) {
-        let place = geometry.piece_place(number, piece);
-        let sum = checksum(bytes, place).to_le_bytes();
-        store.write_all_at(place, &[bytes, &sum].concat())?;
+    .map_err(as_usage_error)?;
+    for (table_shard, bytes) in (0..).zip(table.chunks_exact(content).chain(parity_shards.iter().map(Vec::as_slice))) {
+        let offset = recovery_header.table_shard_offset(number, table_shard);
+        let sum = checksum(bytes, offset).to_le_bytes();
+        store.write_all_at(offset, &[bytes, &sum].concat())?;
     }
     Ok(())
 }
 
-/// Returns the checksums of a group, as far as they are known, and how many pieces of the table are damaged.
-fn read_table(view: View<'_>, geometry: &Geometry, number: u32) -> Result<(Vec<Option<u64>>, u64)> {
-    let (pieces, all) = (count(geometry.pieces()), count(geometry.all_pieces()));
-    let content = geometry.shard_size() - SUM_LEN;
+/// Returns the known checksums of a group and the number of damaged table shards.
+fn read_table(view: View<'_>, recovery_header: &RecoveryHeader, number: u32) -> Result<(Vec<Option<u64>>, u64)> {
+    let (table_shards, all) = (count(recovery_header.table_shards()), count(recovery_header.all_table_shards()));
+    let content = recovery_header.shard_size() - CHECKSUM_LEN;
     let mut found: Vec<Option<Vec<u8>>> = Vec::with_capacity(all);
-    for piece in 0..geometry.all_pieces() {
-        let place = geometry.piece_place(number, piece);
-        let mut bytes = vec![0; geometry.shard_size()];
-        let there = view.read(place, &mut bytes)?;
+    for table_shard in 0..recovery_header.all_table_shards() {
+        let offset = recovery_header.table_shard_offset(number, table_shard);
+        let mut bytes = vec![0; recovery_header.shard_size()];
+        let there = view.read(offset, &mut bytes)?;
         let sum = bytes.split_off(content);
-        found.push((there && checksum(&bytes, place).to_le_bytes() == *sum).then_some(bytes));
+        found.push((there && checksum(&bytes, offset).to_le_bytes() == *sum).then_some(bytes));
     }
-    let bad = found.iter().filter(|piece| piece.is_none()).count();
-    if found[..pieces].contains(&None) && all - bad >= pieces {
-        let mut decoder = ReedSolomonDecoder::new(pieces, all - pieces, content).map_err(misused)?;
-        for (index, piece) in found.iter().enumerate() {
-            match piece {
-                Some(bytes) if index < pieces => decoder.add_original_shard(index, bytes),
-                Some(bytes) => decoder.add_recovery_shard(index - pieces, bytes),
+    let bad = found.iter().filter(|table_shard| table_shard.is_none()).count();
+    if found[..table_shards].contains(&None) && all - bad >= table_shards {
+        let mut decoder = ReedSolomonDecoder::new(table_shards, all - table_shards, content).map_err(as_usage_error)?;
+        for (index, table_shard) in found.iter().enumerate() {
+            match table_shard {
+                Some(bytes) if index < table_shards => decoder.add_original_shard(index, bytes),
+                Some(bytes) => decoder.add_recovery_shard(index - table_shards, bytes),
                 None => Ok(()),
             }
-            .map_err(misused)?;
+            .map_err(as_usage_error)?;
         }
-        let restored = decoder.decode().map_err(misused)?;
+        let restored = decoder.decode().map_err(as_usage_error)?;
         let restored: Vec<_> = restored.restored_original_iter().map(|(index, bytes)| (index, bytes.to_vec())).collect();
         for (index, bytes) in restored {
             found[index] = Some(bytes);
         }
     }
-    let each = count(geometry.piece_sums());
-    let mut sums = Vec::with_capacity(pieces * each);
-    for piece in &found[..pieces] {
-        match piece {
+    let each = count(recovery_header.checksums_per_table_shard());
+    let mut sums = Vec::with_capacity(table_shards * each);
+    for table_shard in &found[..table_shards] {
+        match table_shard {
             Some(bytes) => sums.extend(bytes.as_chunks().0.iter().map(|sum| Some(u64::from_le_bytes(*sum)))),
             None => sums.resize(sums.len() + each, None),
         }
     }
-    sums.truncate(count(geometry.in_group() + u64::from(geometry.parities)));
+    sums.truncate(count(recovery_header.in_group() + u64::from(recovery_header.parity_shards)));
     Ok((sums, bad as u64))
 }
 
-/// Makes a number of things that are in memory an index.
+/// Converts a number of parts in memory to an index.
 pub(super) fn count(number: u64) -> usize {
-    usize::try_from(number).expect("it counts parts of a group, which are bounded")
+    usize::try_from(number).expect("parts of a group are bounded")
 }
 
-/// The code refuses only numbers of shards that [`Geometry`] never has.
-fn misused(error: reed_solomon_simd::Error) -> Error {
+/// The library rejects only shard counts that [`RecoveryHeader`] never has.
+fn as_usage_error(error: reed_solomon_simd::Error) -> Error {
     Error::Usage { detail: format!("recovery data: {error}") }
 }

@@ -1,30 +1,32 @@
-//! Recovery data: what restores the exact bytes of a damaged archive.
+//! Recovery data, from which the exact bytes of a damaged archive are restored.
 //!
-//! It lies behind the tail of the archive, is followed by that tail once more, and protects bytes, whatever they mean: an encrypted
-//! archive needs no key for it, and a reader that does not care sees the archive as it was. [`protect`] writes it, [`check`] says
-//! what is damaged and whether it can be restored, [`restore`] does that in a copy.
+//! Recovery data follows the footer of the archive, and a copy of the footer follows the recovery
+//! data. It protects bytes regardless of their meaning, so it needs no key, and a reader that does
+//! not use it sees the same archive. [`protect`] writes it. [`check`] reports what is damaged and
+//! whether it can be restored. [`restore`] writes a restored copy.
 //!
-//! Memory: one group with its parities, whatever the length of the archive. A writer takes 256 MiB at most, and less when less is given
-//! (then groups are shorter). Who restores takes what the groups need ([`Geometry::restoring_bytes`]: less than 1 GiB for the longest that
-//! the format allows), or refuses when that is more than is given.
+//! Memory is that of one group with its parity shards, whatever the length of the archive. A writer
+//! uses at most 256 MiB and chooses shorter groups if less is allowed. Restoring needs what the
+//! groups need ([`RecoveryHeader::restoring_bytes`], less than 1 GiB at the limits of the format),
+//! and fails if that exceeds the allowed memory.
 //!
 //! Spec: nra.md, section 19.
 
+mod backup;
+mod check;
 mod find;
 mod frames;
-mod geometry;
 mod group;
+mod header;
 mod protect;
 mod restore;
-mod survey;
 #[cfg(test)]
 mod tests;
-mod trailer;
 mod view;
 
-pub use find::{End, begins, end, find, foreign, present, standing};
-pub use geometry::{GEOMETRY_LEN, Geometry};
+pub use backup::RecoveryBackup;
+pub use check::{Report, check};
+pub use find::{End, find_at, find_at_end, find_current, read_end, search, stray_footer};
+pub use header::{RECOVERY_HEADER_LEN, RecoveryHeader};
 pub use protect::{plan, protect};
 pub use restore::restore;
-pub use survey::{Report, check};
-pub use trailer::Trailer;

@@ -1,128 +1,132 @@
 //! Writing recovery data.
 
-use super::find::{begins, end, present};
+use super::backup::RecoveryBackup;
+use super::find::{find_at, find_at_end, read_end};
 use super::frames::write_frames;
-use super::geometry::Geometry;
 use super::group::write_group;
-use super::trailer::Trailer;
+use super::header::RecoveryHeader;
 use super::view::View;
-use crate::head::{Head, REQUIRED_ENCRYPTION, Slot, TAIL_LEN, Tail, check_optional, check_required};
+use crate::footer::{FOOTER_LEN, Footer};
 use crate::layout::SUPERBLOCK_LEN;
-use crate::reader::lost_commit;
+use crate::reader::lost_commit_error;
+use crate::superblock::{CommitSlot, REQUIRED_ENCRYPTION, Superblock, check_optional, check_required};
 use nra_core::error::{Error, Result};
 use nra_core::progress::{Counter, Monitor, Warning};
 use nra_core::source::{ReadAt, Store};
 
-/// Writes recovery data for damage of `percent` of its bytes behind the archive in `store`, in place of what recovery data it has.
+/// Writes recovery data for damage of up to `percent` of the bytes of the archive in `store`.
+/// Existing recovery data is replaced.
 ///
-/// Until it has returned, and whenever it is stopped, the archive is what it was; when it fails, so is the recovery data that it had, if that takes
-/// 16 MiB at most. No key is needed. With less than 256 MiB of `memory_bytes` groups are shorter and recovery
-/// data takes a bit more.
+/// If the function is interrupted, the archive stays unchanged. If it fails, previous recovery data
+/// of up to 16 MiB is restored as well. No key is needed. With less than 256 MiB of `memory_bytes`,
+/// groups are shorter and recovery data is slightly longer.
 ///
 /// # Errors
 ///
-/// `Usage` for a percentage that is none; `Unsupported` for a version or features that this writer does not know; `Corrupt` when head or tail are damaged or
-/// behind the archive is something else than recovery data; what reading and writing give; `Cancelled`.
-pub fn protect(store: &dyn Store, percent: u32, memory_bytes: u64, monitor: &dyn Monitor) -> Result<Geometry> {
-    let Plan { head, tail, end, geometry } = plan_of(store, percent, memory_bytes)?;
-    let is_own = present(store)?.is_some_and(|last| last.protected == end) || begins(store, end)?.is_some();
+/// `Usage` for an invalid percentage; `Unsupported` for a version or features that this writer does
+/// not support; `Corrupt` if superblock or footer are damaged or something other than recovery data
+/// follows the archive; `Cancelled`; I/O errors.
+pub fn protect(store: &dyn Store, percent: u32, memory_bytes: u64, monitor: &dyn Monitor) -> Result<RecoveryHeader> {
+    let Plan { superblock, footer, end, recovery_header } = plan_of(store, percent, memory_bytes)?;
+    let is_own = find_at_end(store)?.is_some_and(|last| last.protected == end) || find_at(store, end)?.is_some();
     if store.len() > end && !is_own {
-        let (bytes, number) = (store.len() - end, tail.number);
-        let message = format!("{bytes} bytes behind commit {number}, the remains of an append that did not finish, are cut off");
+        let (bytes, number) = (store.len() - end, footer.number);
+        let message = format!("{bytes} bytes of an unfinished append after commit {number} are cut off");
         monitor.warn(Warning::remark([], message));
     }
-    monitor.expect(Counter::Bytes, geometry.protected);
-    // On a full disk nothing is begun.
-    store.reserve(geometry.file_len())?;
-    // With a slot that leads to it the archive is whole without what is written now.
-    if let Some((place, slot)) = head.slot_for(Slot { number: tail.number, end }) {
-        store.write_all_at(place, &slot.encode(place))?;
+    monitor.expect(Counter::Bytes, recovery_header.protected);
+    // A full disk is detected before anything changes.
+    store.reserve(recovery_header.file_len())?;
+    // A commit slot that names this commit keeps the archive valid without the new bytes.
+    if let Some((offset, slot)) = superblock.commit_slot_for(CommitSlot { number: footer.number, end }) {
+        store.write_all_at(offset, &slot.encode(offset))?;
         store.sync()?;
     }
-    let before = Trailer::of(store, end)?;
+    let before = RecoveryBackup::of(store, end)?;
     store.truncate(end)?;
-    // What is written next must not be taken for a part of earlier recovery data.
+    // New bytes must not be taken for a part of the previous recovery data.
     store.sync()?;
-    let written = write(store, &geometry, &tail, monitor);
+    let written = write(store, &recovery_header, &footer, monitor);
     if written.is_err() {
-        // A tidy end; the archive is whole without it.
+        // Cleanup only: the archive is valid without it.
         let _ = store.truncate(end);
-        let _ = before.map(|before| before.put_back(store));
+        let _ = before.map(|before| before.restore(store));
     }
-    written.map(|()| geometry)
+    written.map(|()| recovery_header)
 }
 
-/// Says what [`protect`] would write.
+/// Returns the layout that [`protect`] would write.
 ///
 /// # Errors
 ///
 /// As [`protect`].
-pub fn plan(source: &dyn ReadAt, percent: u32, memory_bytes: u64) -> Result<Geometry> {
-    plan_of(source, percent, memory_bytes).map(|plan| plan.geometry)
+pub fn plan(source: &dyn ReadAt, percent: u32, memory_bytes: u64) -> Result<RecoveryHeader> {
+    plan_of(source, percent, memory_bytes).map(|plan| plan.recovery_header)
 }
 
-/// What is protected, and how.
+/// What is protected, and the layout.
 struct Plan {
-    head: Head,
-    /// The newest tail, and where it ends.
-    tail: Tail,
+    superblock: Superblock,
+    /// The newest footer and its end.
+    footer: Footer,
     end: u64,
-    geometry: Geometry,
+    recovery_header: RecoveryHeader,
 }
 
 fn plan_of(source: &dyn ReadAt, percent: u32, memory_bytes: u64) -> Result<Plan> {
-    let mut head = [0; SUPERBLOCK_LEN];
-    source.read_exact_at(0, &mut head)?;
-    let (head, _) = Head::parse(&head)?;
-    check_required(head.required, REQUIRED_ENCRYPTION)?;
-    check_optional(head.optional, 0)?;
-    let (tail, end) = newest_tail(source, &head)?;
-    if let Some(error) = lost_commit(head.slots, tail.number) {
+    let mut superblock = [0; SUPERBLOCK_LEN];
+    source.read_exact_at(0, &mut superblock)?;
+    let (superblock, _) = Superblock::parse(&superblock)?;
+    check_required(superblock.required, REQUIRED_ENCRYPTION)?;
+    check_optional(superblock.optional, 0)?;
+    let (footer, end) = newest_footer(source, &superblock)?;
+    if let Some(error) = lost_commit_error(superblock.slots, footer.number) {
         return Err(error);
     }
-    let geometry = Geometry::choose(end, percent, tail.number, memory_bytes)?;
-    Ok(Plan { head, tail, end, geometry })
+    let recovery_header = RecoveryHeader::choose(end, percent, footer.number, memory_bytes)?;
+    Ok(Plan { superblock, footer, end, recovery_header })
 }
 
-fn write(store: &dyn Store, geometry: &Geometry, tail: &Tail, monitor: &dyn Monitor) -> Result<()> {
-    for group in 0..geometry.groups {
+fn write(store: &dyn Store, recovery_header: &RecoveryHeader, footer: &Footer, monitor: &dyn Monitor) -> Result<()> {
+    for group in 0..recovery_header.groups {
         monitor.check()?;
-        write_group(store, geometry, group)?;
-        monitor.add(Counter::Bytes, geometry.protected / u64::from(geometry.groups));
+        write_group(store, recovery_header, group)?;
+        monitor.add(Counter::Bytes, recovery_header.protected / u64::from(recovery_header.groups));
     }
-    write_frames(store, geometry, monitor)?;
-    // The tail says that all is there.
+    write_frames(store, recovery_header, monitor)?;
+    // The footer shows that the recovery data is complete.
     store.sync()?;
-    let place = geometry.tail_place();
-    store.write_all_at(place, &tail.encode(place))?;
+    let offset = recovery_header.footer_offset();
+    store.write_all_at(offset, &footer.encode(offset))?;
     store.sync()
 }
 
-/// Returns the tail of the newest commit, and where it ends. Without a key nobody can tell whether an append behind it did finish: that is not cut.
-fn newest_tail(source: &dyn ReadAt, head: &Head) -> Result<(Tail, u64)> {
+/// Returns the footer of the newest commit and its end. Without a key, an unfinished append cannot
+/// be told from a finished one. It is therefore not cut off.
+fn newest_footer(source: &dyn ReadAt, superblock: &Superblock) -> Result<(Footer, u64)> {
     let view = View::new(source);
     let len = view.len;
-    match end(source) {
+    match read_end(source) {
         Ok(last) => {
-            let end = last.tail.archive_end();
-            if !last.is_begun && view.begins_other_frame(end)? {
+            let end = last.footer.archive_end();
+            if !last.starts_with_header && view.begins_other_frame(end)? {
                 return Err(unfinished(len));
             }
-            view.tail_before(end).map(|tail| (tail, end))
+            view.footer_before(end).map(|footer| (footer, end))
         }
         Err(lost @ Error::Corrupt { .. }) => {
-            let mut slots: Vec<Slot> = head.slots.into_iter().flatten().filter(|slot| slot.end <= len).collect();
+            let mut slots: Vec<CommitSlot> = superblock.slots.into_iter().flatten().filter(|slot| slot.end <= len).collect();
             slots.sort_by_key(|slot| std::cmp::Reverse(slot.number));
-            let known = |slot: &Slot| view.tail_before(slot.end).ok().filter(|tail| tail.number == slot.number);
-            let Some((tail, end)) = slots.iter().find_map(|slot| known(slot).map(|tail| (tail, slot.end))) else {
+            let known = |slot: &CommitSlot| view.footer_before(slot.end).ok().filter(|footer| footer.number == slot.number);
+            let Some((footer, end)) = slots.iter().find_map(|slot| known(slot).map(|footer| (footer, slot.end))) else {
                 return Err(lost);
             };
-            if view.begins_other_frame(end)? { Err(unfinished(len)) } else { Ok((tail, end)) }
+            if view.begins_other_frame(end)? { Err(unfinished(len)) } else { Ok((footer, end)) }
         }
         Err(error) => Err(error),
     }
 }
 
 fn unfinished(len: u64) -> Error {
-    Error::corrupt("tail", len - TAIL_LEN as u64, "frames that are behind the last commit have no tail")
+    Error::corrupt("footer", len - FOOTER_LEN as u64, "frames after the last commit have no footer")
 }

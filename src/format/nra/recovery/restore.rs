@@ -1,56 +1,56 @@
-//! Restoring the exact bytes.
+//! Restoring the exact bytes of an archive.
 
+use super::check::{Report, check_groups};
 use super::frames::write_frames;
 use super::group::{Group, count, write_group};
-use super::survey::{Report, survey};
 use super::view::{SECTOR, View};
 use nra_core::error::{Error, Resource, Result};
 use nra_core::progress::Monitor;
 use nra_core::source::{ReadAt, Store};
 
-/// How much is copied at once, bytes.
+/// Bytes copied at once.
 const STRIDE: usize = 1 << 20;
 
-/// Writes the archive in `source` to the empty `out` as it was before the damage that `report` tells, with its recovery data, and
-/// checks that it is so.
+/// Writes a restored copy of the archive in `source`, including its recovery data, to the empty
+/// `out`, and checks the copy.
 ///
 /// # Errors
 ///
-/// `ResourceLimit` when the groups take more than `memory_bytes`, `Corrupt` when there is more damage than can be restored; what reading and writing give; `Cancelled`. What is in `out` is of no use
-/// then.
+/// `Beyond` if a group needs more than `memory_bytes`; `Corrupt` if the damage is more than can be
+/// restored; `Cancelled`; I/O errors. After an error, `out` is useless.
 pub fn restore(source: &dyn ReadAt, report: &Report, out: &dyn Store, memory_bytes: u64, monitor: &dyn Monitor) -> Result<()> {
-    let geometry = &report.geometry;
-    let found = geometry.restoring_bytes();
-    if !report.hurt.is_empty() && found > memory_bytes {
+    let recovery_header = &report.recovery_header;
+    let found = recovery_header.restoring_bytes();
+    if !report.damaged_groups.is_empty() && found > memory_bytes {
         return Err(Error::ResourceLimit { resource: Resource::Recovery, found, limit: memory_bytes });
     }
-    copy(source, geometry.file_len(), out, monitor)?;
-    out.truncate(geometry.file_len())?;
-    let view = View { source: out, len: geometry.file_len() };
-    for &number in &report.hurt {
+    copy_bytes(source, recovery_header.file_len(), out, monitor)?;
+    out.truncate(recovery_header.file_len())?;
+    let view = View { source: out, len: recovery_header.file_len() };
+    for &number in &report.damaged_groups {
         monitor.check()?;
-        let group = Group::survey(view, geometry, number)?;
+        let group = Group::read(view, recovery_header, number)?;
         group.restore_shards(out)?;
-        if !group.bad_parities.is_empty() || group.bad_pieces > 0 {
-            write_group(out, geometry, number)?;
+        if !group.damaged_parity.is_empty() || group.damaged_table_shards > 0 {
+            write_group(out, recovery_header, number)?;
         }
     }
     if !report.recovery_is_whole {
-        write_frames(out, geometry, monitor)?;
-        let place = geometry.tail_place();
-        let tail = view.tail_before(geometry.protected)?;
-        out.write_all_at(place, &tail.encode(place))?;
+        write_frames(out, recovery_header, monitor)?;
+        let offset = recovery_header.footer_offset();
+        let footer = view.footer_before(recovery_header.protected)?;
+        out.write_all_at(offset, &footer.encode(offset))?;
     }
-    let after = survey(view, *geometry, monitor)?;
+    let after = check_groups(view, *recovery_header, monitor)?;
     if after.is_whole() {
         return out.sync();
     }
-    let place = after.damaged.first().map_or(geometry.protected, |run| run.0);
-    Err(Error::corrupt("archive", place, "what the recovery data gives is not what was there"))
+    let offset = after.damaged.first().map_or(recovery_header.protected, |run| run.0);
+    Err(Error::corrupt("archive", offset, "the restored archive fails its check"))
 }
 
-/// Copies up to `len` bytes; those that don't read become zeros.
-fn copy(source: &dyn ReadAt, len: u64, out: &dyn Store, monitor: &dyn Monitor) -> Result<()> {
+/// Copies up to `len` bytes. Unreadable bytes become zeros.
+fn copy_bytes(source: &dyn ReadAt, len: u64, out: &dyn Store, monitor: &dyn Monitor) -> Result<()> {
     let view = View::new(source);
     let len = len.min(view.len);
     let mut buffer = vec![0; STRIDE];
@@ -59,8 +59,8 @@ fn copy(source: &dyn ReadAt, len: u64, out: &dyn Store, monitor: &dyn Monitor) -
         monitor.check()?;
         let part = &mut buffer[..count((len - at).min(STRIDE as u64))];
         if !view.read(at, part)? {
-            for (sector, place) in part.chunks_mut(SECTOR).zip((at..).step_by(SECTOR)) {
-                if !view.read(place, sector)? {
+            for (sector, offset) in part.chunks_mut(SECTOR).zip((at..).step_by(SECTOR)) {
+                if !view.read(offset, sector)? {
                     sector.fill(0);
                 }
             }

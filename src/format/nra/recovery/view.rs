@@ -1,14 +1,14 @@
-//! The bytes that recovery data is looked for in.
+//! The bytes in which recovery data is searched.
 
+use crate::footer::{FOOTER_LEN, Footer};
 use crate::frame::{FrameHeader, FrameKind, HEADER_LEN, SEALED_SYNC};
-use crate::head::{TAIL_LEN, Tail};
 use nra_core::error::{Error, Result};
 use nra_core::source::ReadAt;
 
-/// What is left out when it does not read, bytes.
+/// Unit in which unreadable bytes are skipped, bytes.
 pub const SECTOR: usize = 4 << 10;
 
-/// The bytes of a file up to a length, any of which may be missing.
+/// The bytes of a file up to a length. Any of them may be unreadable.
 #[derive(Clone, Copy)]
 pub struct View<'a> {
     pub source: &'a dyn ReadAt,
@@ -20,7 +20,8 @@ impl<'a> View<'a> {
         Self { source, len: source.len() }
     }
 
-    /// Fills `buffer` from `offset` and says whether the bytes are there: not beyond the end, nor where the disk does not read.
+    /// Fills `buffer` from `offset`. Returns whether the bytes are available: within the length and
+    /// readable.
     pub fn read(self, offset: u64, buffer: &mut [u8]) -> Result<bool> {
         if offset.checked_add(buffer.len() as u64).is_none_or(|end| end > self.len) {
             return Ok(false);
@@ -32,28 +33,28 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Returns the header of a frame that may begin at `place`, if its bytes are there.
-    pub fn header(self, place: u64) -> Result<Option<[u8; HEADER_LEN]>> {
+    /// Returns the 64 bytes at `offset` where a frame header may be, if they are available.
+    pub fn header(self, offset: u64) -> Result<Option<[u8; HEADER_LEN]>> {
         let mut header = [0; HEADER_LEN];
-        Ok(self.read(place, &mut header)?.then_some(header))
+        Ok(self.read(offset, &mut header)?.then_some(header))
     }
 
-    /// Says whether a frame that is no recovery data begins at `place`.
-    pub fn begins_other_frame(self, place: u64) -> Result<bool> {
+    /// Returns whether a frame that is not a recovery frame starts at `offset`.
+    pub fn begins_other_frame(self, offset: u64) -> Result<bool> {
         let plain = |header: &[u8; HEADER_LEN]| {
-            FrameHeader::peek(header, place).is_some_and(|(kind, _)| kind != FrameKind::Recovery as u8)
+            FrameHeader::peek(header, offset).is_some_and(|(kind, _)| kind != FrameKind::Recovery as u8)
         };
-        Ok(self.header(place)?.is_some_and(|header| plain(&header) || header.starts_with(&SEALED_SYNC)))
+        Ok(self.header(offset)?.is_some_and(|header| plain(&header) || header.starts_with(&SEALED_SYNC)))
     }
 
-    /// Returns the tail that ends at `end`.
-    pub fn tail_before(self, end: u64) -> Result<Tail> {
-        let place = end.saturating_sub(TAIL_LEN as u64);
-        let mut bytes = [0; TAIL_LEN];
-        if self.read(place, &mut bytes)? {
-            Tail::parse(&bytes, place)
+    /// Returns the footer that ends at `end`.
+    pub fn footer_before(self, end: u64) -> Result<Footer> {
+        let offset = end.saturating_sub(FOOTER_LEN as u64);
+        let mut bytes = [0; FOOTER_LEN];
+        if self.read(offset, &mut bytes)? {
+            Footer::parse(&bytes, offset)
         } else {
-            Err(Error::corrupt("tail", place, "it does not read"))
+            Err(Error::corrupt("footer", offset, "it is unreadable"))
         }
     }
 }
@@ -64,7 +65,7 @@ mod tests {
 
     use super::*;
 
-    /// A file that gives this error.
+    /// A source that always fails with this error.
     struct Failing(fn() -> io::Error);
 
     impl ReadAt for Failing {
@@ -80,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_medium_that_does_not_give_bytes_is_damage() {
+    fn only_media_errors_count_as_damage() {
         let read = |error| View::new(&Failing(error)).read(0, &mut [0; 10]);
         assert!(!read(|| io::Error::from_raw_os_error(rustix::io::Errno::IO.raw_os_error())).unwrap());
         assert!(read(|| io::Error::from_raw_os_error(rustix::io::Errno::STALE.raw_os_error())).is_err());

@@ -4,7 +4,7 @@ use super::*;
 use nra_core::archive::{Depth, OpenOptions};
 
 use crate::testing::open_path;
-use crate::writer::{NewContent, StoreEnd, WriterOptions};
+use crate::writer::{AppendDestination, NewContent, WriterOptions};
 use nra_core::entry::{Attribute, Namespace};
 use nra_core::progress::Recorder;
 use nra_core::source::FileStore;
@@ -17,7 +17,8 @@ fn add<W: Write + Send>(writer: &mut Writer<W>, text: &str, kind: Kind) {
     writer.add(Entry::new(path(text), kind), NewContent::None).unwrap();
 }
 
-/// Commits: files `a/x`, `a/y`, `b`; then `a` a file, `b/z` and `c/w` new; then `d`, and an attribute of the archive.
+/// Commits: files `a/x`, `a/y`, `b`; then file `a`, new `b/z` and `c/w`; then `d` and an archive
+/// attribute.
 fn archive(file: &Path) {
     let mut writer = Writer::create(std::fs::File::create(file).unwrap(), WriterOptions::balanced()).unwrap();
     ["a/x", "a/y", "b"].into_iter().for_each(|text| add(&mut writer, text, Kind::File));
@@ -37,16 +38,16 @@ fn archive(file: &Path) {
     writer.finish(&Recorder::default()).unwrap();
 }
 
-fn append(file: &Path) -> Writer<StoreEnd> {
+fn append(file: &Path) -> Writer<AppendDestination> {
     Writer::append(std::sync::Arc::new(FileStore::open(file).unwrap()), WriterOptions::balanced()).unwrap()
 }
 
-/// Goes back to a commit, as a new one, and returns what was undone, and what the archive has then.
-fn go_back(file: &Path, commit: u64, is_meant: Option<&dyn Fn(&Change) -> bool>) -> (Vec<String>, Vec<String>) {
+/// Reverts to a commit. Returns the undone changes and the entries of the new commit.
+fn go_back(file: &Path, commit: u64, is_selected: Option<&dyn Fn(&Change) -> bool>) -> (Vec<String>, Vec<String>) {
     let mut writer = append(file);
     let mut undone = Vec::new();
     let recorder = Recorder::default();
-    let done = revert::<_, Error>(&mut writer, commit, is_meant, &recorder, &mut |change| {
+    let done = revert::<_, Error>(&mut writer, commit, is_selected, &recorder, &mut |change| {
         let sign = match change {
             Change::Added(_) => '+',
             Change::Removed(_) => '-',
@@ -56,7 +57,7 @@ fn go_back(file: &Path, commit: u64, is_meant: Option<&dyn Fn(&Change) -> bool>)
         Ok(())
     });
     let (done, told) = (done.unwrap(), recorder.take_warnings());
-    assert_eq!((done.entries, done.left_out), (undone.len() as u64, told.len() as u64));
+    assert_eq!((done.entries, done.skipped), (undone.len() as u64, told.len() as u64));
     undone.extend(told.into_iter().map(|told| format!("!{} {}", String::from_utf8(told.path).unwrap(), told.message)));
     writer.finish(&Recorder::default()).unwrap();
     let archive = open_path(file, &OpenOptions::default()).unwrap();
@@ -66,7 +67,7 @@ fn go_back(file: &Path, commit: u64, is_meant: Option<&dyn Fn(&Change) -> bool>)
 }
 
 #[test]
-fn all_of_a_commit_comes_back_with_its_attributes() {
+fn revert_restores_a_commit_with_its_attributes() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("a.nra");
     archive(&file);
@@ -75,26 +76,26 @@ fn all_of_a_commit_comes_back_with_its_attributes() {
     assert_eq!(entries, ["a", "a/x", "a/y", "b"]);
     let newest = open_path(&file, &OpenOptions::default()).unwrap();
     assert_eq!((newest.info().commit, newest.info().attributes.len()), (Some(4), 0));
-    // And forth again, to what was undone.
+    // And forward again.
     let (undone, entries) = go_back(&file, 3, None);
     assert_eq!((undone.len(), entries.join(" ").as_str()), (8, "a b b/z c c/w d"));
     assert_eq!(open_path(&file, &OpenOptions::default()).unwrap().info().attributes.len(), 1);
-    // It is that by now: there is nothing to write.
+    // No differences are left, so nothing is written.
     let (undone, _) = go_back(&file, 3, None);
     assert_eq!((undone.len(), open_path(&file, &OpenOptions::default()).unwrap().info().commit), (0, Some(5)));
 }
 
 #[test]
-fn a_part_comes_back_with_the_directories_above_it_and_nothing_else_goes() {
+fn partial_revert_restores_parents_and_removes_nothing_else() {
     let meant = |change: &Change| ["a/x", "c"].contains(&&*change.entry().path.to_string());
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("a.nra");
     archive(&file);
-    // A file that was not named is in the place of the directory; `c` still holds what was not named.
+    // An unselected file takes the place of the directory; `c` still holds an unselected entry.
     let (undone, entries) = go_back(&file, 1, Some(&meant));
-    assert_eq!(undone, [format!("!a/x {BLOCKED}")]);
+    assert_eq!(undone, [format!("!a/x {NO_PARENT}")]);
     assert_eq!(entries, ["a", "b", "b/z", "c", "c/w", "d"]);
-    // Named, it makes room; a directory that is gone comes with what was in it.
+    // A selected file makes room; a missing directory returns with its selected content.
     let meant = |change: &Change| ["a", "a/x"].contains(&&*change.entry().path.to_string());
     let (undone, entries) = go_back(&file, 1, Some(&meant));
     assert_eq!(undone, ["~a", "+a/x"]);
@@ -106,13 +107,13 @@ fn a_part_comes_back_with_the_directories_above_it_and_nothing_else_goes() {
     assert_eq!(go_back(&file, 1, Some(&meant)).0, ["+a", "+a/x"]);
     let newest = open_path(&file, &OpenOptions::default()).unwrap();
     assert_eq!(newest.info().attributes.len(), 1, "they are not part of it");
-    // A file does not take the place of a directory with something that stays.
+    // A file does not replace a directory with an entry that stays.
     let meant = |change: &Change| change.entry().path == path("b");
-    assert_eq!(go_back(&file, 1, Some(&meant)).0, [format!("!b {HELD}")]);
+    assert_eq!(go_back(&file, 1, Some(&meant)).0, [format!("!b {OCCUPIED}")]);
 }
 
 #[test]
-fn a_commit_that_is_not_there_is_refused() {
+fn missing_commit_is_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("a.nra");
     archive(&file);

@@ -1,4 +1,4 @@
-//! Changing an archive that is there: what comes and what goes, on top of the state that is appended to.
+//! Changes to an existing archive, on top of the base commit.
 //!
 //! Spec: nra.md, section 17.
 
@@ -9,12 +9,12 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use crate::content::Content;
-use crate::reader::{BaseState, NraReader};
+use crate::reader::{BaseCommit, NraReader};
 use crate::records;
-use crate::writer::index::{Source, weight};
+use crate::writer::chunk_table::{BufferId, ChunkId};
+use crate::writer::index::{ContentSource, weight};
 use crate::writer::output::Output;
-use crate::writer::pieces::{PieceId, RunId};
-use crate::writer::{EntryId, MAX_RECORD, StoreEnd, Writer, WriterOptions, refused};
+use crate::writer::{AppendDestination, EntryId, MAX_RECORD, Writer, WriterOptions, cannot_store};
 use nra_core::archive::{Archive, OpenOptions};
 use nra_core::checksum::content_checksum;
 use nra_core::codec::Codec;
@@ -25,99 +25,105 @@ use nra_core::error::{Error, Result};
 use nra_core::path::{EntryPath, Quoted};
 use nra_core::source::Store;
 
-/// The state that is appended to.
+/// The base: the commit that is appended to.
 pub(super) struct Base {
     pub reader: Arc<NraReader>,
-    pub state: BaseState,
+    pub state: BaseCommit,
     pub store: Arc<dyn Store>,
-    /// Attributes of the archive there.
+    /// Attributes of the base.
     pub attributes: Vec<Attribute>,
     pub changes: Changes,
-    /// Tells the end of the file that there is a commit.
-    pub kept: Arc<AtomicBool>,
+    /// Tells the destination that the commit is complete.
+    pub committed: Arc<AtomicBool>,
 }
 
-/// What goes, and what of the new entries holds.
+/// Removals, and the new entries that are in effect.
 #[derive(Default)]
 pub(super) struct Changes {
-    /// Paths of the base that are removed with all below them.
-    pub cuts: BTreeSet<EntryPath>,
-    /// The new entry of each path, directories above included; `None` until something is asked of the state so far.
-    latest: Option<BTreeMap<EntryPath, EntryId>>,
-    /// Entries that are in there, or were.
-    entered: usize,
-    /// A commit is made even if nothing else changes.
+    /// Paths of the base that are removed with everything below them.
+    pub removals: BTreeSet<EntryPath>,
+    /// The new entry at each path, including implied directories; `None` until the current entries
+    /// are queried.
+    newest_by_path: Option<BTreeMap<EntryPath, EntryId>>,
+    /// Number of new entries that were applied to `newest_by_path`.
+    applied: usize,
+    /// Whether a commit is written even without changes.
     pub forced: bool,
 }
 
-/// An entry of the state so far.
-enum Now {
-    /// It was added.
+/// A current entry: one of the next commit as it is so far.
+enum CurrentEntry {
+    /// A new entry.
     New(EntryId),
-    /// It is in the base.
-    Old(Box<Entry>),
+    /// An entry of the base.
+    Base(Box<Entry>),
 }
 
 impl Changes {
-    /// Returns the new entries that are in the state so far.
+    /// Returns the new entries that are in effect.
     pub fn added(&self) -> impl Iterator<Item = (&EntryPath, EntryId)> {
-        self.latest.iter().flatten().map(|(path, &id)| (path, id))
+        self.newest_by_path.iter().flatten().map(|(path, &id)| (path, id))
     }
 }
 
-/// Says whether a path of the base is removed.
-pub(super) fn is_cut(cuts: &BTreeSet<EntryPath>, path: &EntryPath) -> bool {
-    !cuts.is_empty() && (cuts.contains(path) || path.above().any(|above| cuts.contains(&above)))
+/// Returns whether a path of the base is removed.
+pub(super) fn is_removed(removals: &BTreeSet<EntryPath>, path: &EntryPath) -> bool {
+    !removals.is_empty() && (removals.contains(path) || path.above().any(|above| removals.contains(&above)))
 }
 
 impl Base {
-    /// Says whether the base has a directory of this path that is not removed.
+    /// Returns whether the base has a directory at this path that is not removed.
     pub fn has_directory(&self, path: &EntryPath) -> Result<bool> {
-        let found = if is_cut(&self.changes.cuts, path) { None } else { self.reader.find(path.as_bytes())? };
+        let found = if is_removed(&self.changes.removals, path) { None } else { self.reader.find(path.as_bytes())? };
         Ok(found.is_some_and(|(_, entry)| entry.kind == Kind::Directory))
     }
 }
 
-impl Writer<StoreEnd> {
-    /// Begins a commit on top of the newest one of the archive in `store`: a new state made of the present one, of what is added
-    /// from here on, and without what is removed. Until [`Writer::finish`] has returned the archive is what it was, and it stays so
-    /// if the writer is dropped; readers are not disturbed. A new entry takes the place of one with the same path; if it is no
-    /// directory, also of all that lies below that, and if it lies below what is no directory, of that.
+impl Writer<AppendDestination> {
+    /// Begins a commit on top of the newest one of the archive in `store`.
     ///
-    /// Attributes in the options are added to those of the archive, of which they replace those of the same name. A commit without
-    /// changes is not written.
+    /// The archive stays unchanged until [`Writer::finish`] returns, and for good if the writer is
+    /// dropped. Readers are not disturbed. A new entry replaces an entry with the same path. If it
+    /// is not a directory, it also replaces everything below its path. An entry above it that is
+    /// not a directory is replaced, too.
     ///
-    /// An append that did not finish is cut off when something is written; one that did finish and only lost its tail gets it back.
+    /// Attributes in the options are added to those of the archive and replace attributes of the
+    /// same name. A commit without changes is not written.
+    ///
+    /// The first write cuts off an unfinished append. A finished append that lost its footer gets
+    /// it back.
     ///
     /// # Errors
     ///
-    /// `Usage` for options that make no sense, `Unsupported` for a file that is no NRA 5 archive or has features that this version
-    /// does not know, `KeyNeeded` and `WrongKey` for an encrypted one without its keys in the options, `Corrupt` when head or commit
-    /// are damaged.
+    /// `Usage` for inconsistent options; `Unsupported` if the file is not an NRA 5 archive or has
+    /// unknown features; `KeyNeeded` or `WrongKey` if the options lack the keys of an encrypted
+    /// archive; `Corrupt` if superblock or commit are damaged.
     pub fn append(store: Arc<dyn Store>, mut options: WriterOptions) -> Result<Self> {
         options.check()?;
         let source: Arc<dyn nra_core::source::ReadAt> = Arc::new(Arc::clone(&store));
-        // A reader keeps that part of its memory for pages and directories; content is hardly read.
+        // The reader keeps that part of its memory for pages and block indexes. Content is rarely
+        // read.
         let (reader, state) = NraReader::base(source, options.memory_bytes, options.encryption.take())?;
         options.share_memory();
-        let kept = Arc::new(AtomicBool::new(false));
-        let end = StoreEnd::new(Arc::clone(&store), &state, Arc::clone(&kept));
+        let committed = Arc::new(AtomicBool::new(false));
+        let end = AppendDestination::new(Arc::clone(&store), &state, Arc::clone(&committed));
         let attributes = reader.info().attributes.clone();
         let given = std::mem::take(&mut options.attributes);
         options.attributes = attributes.clone();
         given.into_iter().for_each(|attribute| attribute.insert_into(&mut options.attributes));
         options.check()?;
         let number = state.commit.number.checked_add(1);
-        let number = number.ok_or_else(|| Error::corrupt("commit", state.place.offset, "no number is left for a next one"))?;
-        // The keys as the file has them now: another writer may have changed them since the caller unlocked it.
+        let number = number.ok_or_else(|| Error::corrupt("commit", state.commit_ref.offset, "no commit number is left"))?;
+        // The current keys of the file: another writer may have changed them since the caller
+        // unlocked it.
         let output = Output::new(end, state.end, number, reader.keyring().cloned())?;
-        let base = Base { reader: Arc::new(reader), state, store, attributes, changes: Changes::default(), kept };
+        let base = Base { reader: Arc::new(reader), state, store, attributes, changes: Changes::default(), committed };
         Self::with_output(output, options, Some(base))
     }
 }
 
 impl<W: Write + Send> Writer<W> {
-    /// Returns the archive as it was before the first change; `None` for a new one.
+    /// Returns the archive as it was before the first change, or `None` for a new archive.
     pub fn base(&self) -> Option<&Arc<NraReader>> {
         self.base.as_ref().map(|base| &base.reader)
     }
@@ -131,7 +137,7 @@ impl<W: Write + Send> Writer<W> {
     ///
     /// # Errors
     ///
-    /// `Limit` when it is too long.
+    /// `Limit` if it is too long.
     pub fn set_message(&mut self, message: String) -> Result<()> {
         let mut options = WriterOptions { message, ..self.options.clone() };
         options.check()?;
@@ -148,7 +154,7 @@ impl<W: Write + Send> Writer<W> {
     ///
     /// # Errors
     ///
-    /// `Usage` or `Limit` for attributes that the format can't hold.
+    /// `Usage` or `Limit` for attributes that the format does not allow.
     pub fn set_attributes(&mut self, attributes: Vec<Attribute>) -> Result<()> {
         let mut options = WriterOptions { attributes, ..self.options.clone() };
         options.check()?;
@@ -156,100 +162,104 @@ impl<W: Write + Send> Writer<W> {
         Ok(())
     }
 
-    /// Changes the keys of an encrypted archive: the commit will have those that `change` leaves. The archive key stays, so nothing
-    /// is encrypted again; earlier key frames stay in the file too, until it is written anew.
+    /// Changes the keys of an encrypted archive: the commit will have the keys that `change`
+    /// leaves. The archive key stays the same, so nothing is encrypted again. Earlier key frames
+    /// stay in the file until it is compacted.
     ///
     /// # Errors
     ///
-    /// `Usage` when the archive is not encrypted or new; what `change` gives.
+    /// `Usage` if the archive is new or not encrypted; errors of `change`.
     pub fn change_keys(&mut self, change: impl FnOnce(&mut Keyring) -> Result<()>) -> Result<()> {
         let Some(base) = &mut self.base else { return Err(no_base()) };
         let not_encrypted = || Error::Usage { detail: "the archive is not encrypted".into() };
-        change(self.placing.output.keyring().ok_or_else(not_encrypted)?)?;
+        change(self.block_writer.output.keyring().ok_or_else(not_encrypted)?)?;
         base.changes.forced = true;
         Ok(())
     }
 
-    /// Makes a commit even if nothing changes: whoever makes commits again counts on their number.
+    /// Writes a commit even without changes. Compaction relies on the number of commits.
     pub(crate) fn force_commit(&mut self) {
         if let Some(base) = &mut self.base {
             base.changes.forced = true;
         }
     }
 
-    /// Removes the entry at `path`, with all below it if it is a directory.
+    /// Removes the entry at `path`, and everything below it.
     ///
     /// # Errors
     ///
-    /// `NotFound` when there is none; `Usage` for a new archive; what reading the base gives.
+    /// `NotFound` if there is no such entry; `Usage` for a new archive; errors of reading the base.
     pub fn remove(&mut self, path: &EntryPath) -> Result<()> {
-        self.settle_state()?;
-        let new: Vec<EntryId> = self.new_at(path).into_iter().map(|(_, id)| id).collect();
-        let old = self.old_at(path)?.is_some();
+        self.track_changes()?;
+        let new: Vec<EntryId> = self.new_entries_at(path).into_iter().map(|(_, id)| id).collect();
+        let old = self.base_entry(path)?.is_some();
         if !old && new.is_empty() {
             return Err(not_found(path));
         }
-        new.into_iter().for_each(|id| self.drop_new(id));
+        new.into_iter().for_each(|id| self.drop_new_entry(id));
         if old {
-            self.changes()?.cuts.insert(path.clone());
+            self.changes()?.removals.insert(path.clone());
         }
         Ok(())
     }
 
-    /// Gives the entry at `from`, and all below it, a path at `to`, where nothing may be. Directories above it are added as needed.
+    /// Renames the entry at `from`, with everything below it, to `to`. Nothing may exist at `to`;
+    /// its parent directories are added as needed.
     ///
     /// # Errors
     ///
-    /// `NotFound` when nothing is at `from`; `Usage` when something is at `to` or it lies below `from` or below what is no
-    /// directory, and for a new archive; `Limit` for a path that gets too long; what reading the base gives. Nothing is changed then.
+    /// `NotFound` if `from` does not exist. `Usage` if `to` exists, lies below `from` or below an
+    /// entry that is not a directory, and for a new archive. `Limit` if a path becomes too long.
+    /// Errors of reading the base. After an error, nothing has changed.
     pub fn rename(&mut self, from: &EntryPath, to: &EntryPath) -> Result<()> {
-        self.settle_state()?;
+        self.track_changes()?;
         let moved = self.subtree(from)?;
         if moved.is_empty() {
             return Err(not_found(from));
         }
         let refuse = |why: String| Err(Error::Usage { detail: format!("{from} cannot become {to}: {why}") });
         if to == from {
-            return refuse("that is its path already".into());
+            return refuse("that is its path".into());
         }
         if to.is_below(from) {
             return refuse("that lies below it".into());
         }
-        if self.current(to)?.is_some() {
+        if self.current_entry_at(to)?.is_some() {
             return refuse("that exists".into());
         }
         for above in to.above() {
-            if let Some(now) = self.current(&above)? {
-                if self.entry_of(&now).kind != Kind::Directory {
-                    return refuse(format!("{above} is no directory"));
+            if let Some(current) = self.current_entry_at(&above)? {
+                if self.entry_of(&current).kind != Kind::Directory {
+                    return refuse(format!("{above} is not a directory"));
                 }
                 break;
             }
         }
         let mut renamed = Vec::with_capacity(moved.len());
-        for now in moved {
-            let mut entry = self.entry_of(&now).clone();
+        for current in moved {
+            let mut entry = self.entry_of(&current).clone();
             let path = [to.as_bytes(), &entry.path.as_bytes()[from.as_bytes().len()..]].concat();
             entry.path = EntryPath::new(path).map_err(|error| Error::Usage {
-                detail: format!("{} cannot go below {to}: {error}", Quoted::new(entry.path.as_bytes())),
+                detail: format!("{} cannot be moved below {to}: {error}", Quoted::new(entry.path.as_bytes())),
             })?;
             check_record(&entry)?;
-            renamed.push((now, entry));
+            renamed.push((current, entry));
         }
         self.remove(from)?;
-        renamed.into_iter().try_for_each(|(now, entry)| self.put(&now, entry).map(drop))
+        renamed.into_iter().try_for_each(|(current, entry)| self.put(&current, entry).map(drop))
     }
 
-    /// Changes metadata and time of the entry at `path`; what `change` does to other fields is ignored. The entry leaves its
-    /// link group, if it has one: its other names stay as they are.
+    /// Changes metadata and time of the entry at `path`. Changes of other fields are ignored. The
+    /// entry leaves its link group; its other names stay unchanged.
     ///
     /// # Errors
     ///
-    /// `NotFound` when there is none; `Usage` for values that the format can't hold, and for a new archive; what reading the base gives.
+    /// `NotFound` if there is no such entry; `Usage` for values that the format does not allow, and
+    /// for a new archive; errors of reading the base.
     pub fn change(&mut self, path: &EntryPath, change: impl FnOnce(&mut Entry)) -> Result<EntryId> {
-        self.settle_state()?;
-        let now = self.current(path)?.ok_or_else(|| not_found(path))?;
-        let mut entry = self.entry_of(&now).clone();
+        self.track_changes()?;
+        let current = self.current_entry_at(path)?.ok_or_else(|| not_found(path))?;
+        let mut entry = self.entry_of(&current).clone();
         let mut wanted = entry.clone();
         change(&mut wanted);
         if (&wanted.metadata, wanted.modified) != (&entry.metadata, entry.modified) {
@@ -257,114 +267,118 @@ impl<W: Write + Send> Writer<W> {
             entry.link_group = 0;
         }
         check_record(&entry)?;
-        self.put(&now, entry)
+        self.put(&current, entry)
     }
 
-    /// Names the entry at `path` of the state so far, so that a hard link to it can be added.
+    /// Returns the ID of the entry at `path`, so that hard links to it can be added.
     ///
     /// # Errors
     ///
-    /// `NotFound` when there is none; `Usage` for a new archive; what reading the base gives.
-    pub fn keep(&mut self, path: &EntryPath) -> Result<EntryId> {
-        self.settle_state()?;
-        match self.current(path)?.ok_or_else(|| not_found(path))? {
-            Now::New(id) => Ok(id),
-            Now::Old(entry) => self.put(&Now::Old(entry.clone()), *entry),
+    /// `NotFound` if there is no such entry; `Usage` for a new archive; errors of reading the base.
+    pub fn reference_entry(&mut self, path: &EntryPath) -> Result<EntryId> {
+        self.track_changes()?;
+        match self.current_entry_at(path)?.ok_or_else(|| not_found(path))? {
+            CurrentEntry::New(id) => Ok(id),
+            CurrentEntry::Base(entry) => self.put(&CurrentEntry::Base(entry.clone()), *entry),
         }
     }
 
-    /// Opens an earlier commit of the archive that is changed.
+    /// Opens an earlier commit of the base archive.
     ///
     /// # Errors
     ///
-    /// `Usage` when there is no such commit, and for a new archive; what opening gives.
-    pub(crate) fn earlier(&self, number: u64) -> Result<NraReader> {
+    /// `Usage` if there is no such commit, and for a new archive; errors of opening.
+    pub(crate) fn open_earlier_commit(&self, number: u64) -> Result<NraReader> {
         let base = self.base.as_ref().ok_or_else(no_base)?;
-        // A share of the memory that is left for compressing: what comes back is not compressed again.
+        // Part of the memory for compression: restored content is not compressed again.
         let cache_bytes = self.options.memory_bytes / 4;
         let options = OpenOptions { commit: Some(number), recover: false, cache_bytes, ..OpenOptions::default() };
         NraReader::open_unlocked(Arc::new(Arc::clone(&base.store)), &options, base.reader.keyring())
     }
 
-    /// Puts an entry of an earlier commit of this archive back where it was; its content is in the file, and its link group holds on.
-    pub(crate) fn put_back(&mut self, entry: Entry) -> Result<EntryId> {
-        self.settle_state()?;
+    /// Restores an entry of an earlier commit. Its content is in the file, and it keeps its link
+    /// group.
+    pub(crate) fn restore_entry(&mut self, entry: Entry) -> Result<EntryId> {
+        self.track_changes()?;
         let group = entry.link_group;
-        self.insert_in_group(entry, Source::Settled, [0; 3], group)
+        self.insert_in_group(entry, ContentSource::Resolved, [0; 3], group)
     }
 
-    /// Returns the piece of the base with this digest, if there is one.
-    pub(super) fn held(&mut self, bytes: &[u8], digest: Digest) -> Result<Option<PieceId>> {
+    /// Returns the chunk of the base with this digest, if there is one.
+    pub(super) fn find_in_base(&mut self, bytes: &[u8], digest: Digest) -> Result<Option<ChunkId>> {
         let Some(base) = &self.base else { return Ok(None) };
-        let held = base.reader.find_piece(&base.state.commit.runs, &digest)?;
-        let Some(held) = held.filter(|held| usize::try_from(held.raw_len) == Ok(bytes.len())) else { return Ok(None) };
-        let checksum = if held.codec == Codec::None { content_checksum(bytes) } else { 0 };
-        self.index.hold(digest, held, checksum).map(Some)
+        let found = base.reader.find_chunk(&base.state.commit.runs, &digest)?;
+        let Some(found) = found.filter(|found| usize::try_from(found.raw_len) == Ok(bytes.len())) else {
+            return Ok(None);
+        };
+        let checksum = if found.codec == Codec::None { content_checksum(bytes) } else { 0 };
+        self.index.add_base_chunk(digest, found, checksum).map(Some)
     }
 
-    /// Makes sure that the state so far can be asked for.
-    pub(super) fn settle_state(&mut self) -> Result<()> {
-        if self.current.is_some() {
-            return Err(Error::Usage { detail: "the archive was to be changed before the file that was begun has ended".into() });
+    /// Ensures that the current entries can be queried.
+    pub(super) fn track_changes(&mut self) -> Result<()> {
+        if self.open_file.is_some() {
+            return Err(Error::Usage { detail: "the archive was changed before the open file was ended".into() });
         }
-        self.changes()?.latest.get_or_insert_default();
-        self.enter_new()
+        self.changes()?.newest_by_path.get_or_insert_default();
+        self.apply_new()
     }
 
-    /// Brings the state so far up to what was added, in the order in which it came, if it was asked for before.
-    pub(super) fn enter_new(&mut self) -> Result<()> {
-        if self.latest().is_none() {
+    /// Applies new entries in the order of arrival, if current entries were queried before.
+    pub(super) fn apply_new(&mut self) -> Result<()> {
+        if self.newest_by_path().is_none() {
             return Ok(());
         }
-        while let number = self.changes()?.entered
+        while let number = self.changes()?.applied
             && number < self.index.entries.len()
         {
-            self.changes()?.entered += 1;
-            if !self.index.entries[number].gone {
-                self.enter(EntryId::new(number)?)?;
+            self.changes()?.applied += 1;
+            if !self.index.entries[number].removed {
+                self.apply(EntryId::new(number)?)?;
             }
         }
         Ok(())
     }
 
-    /// Enters a new entry: it takes the place of one with its path, and of all below that if it is no directory.
-    fn enter(&mut self, id: EntryId) -> Result<()> {
+    /// Applies a new entry: it replaces one with its path, and everything below its path unless it
+    /// is a directory.
+    fn apply(&mut self, id: EntryId) -> Result<()> {
         let entry = &self.index.entry(id).entry;
         let (path, is_directory) = (entry.path.clone(), entry.kind == Kind::Directory);
-        for (at, earlier) in self.new_at(&path) {
+        for (at, earlier) in self.new_entries_at(&path) {
             if earlier != id && (at == path || !is_directory) {
-                self.supersede(earlier)?;
+                self.replace(earlier)?;
             }
         }
         for directory in path.above() {
-            match self.latest().and_then(|latest| latest.get(&directory)).copied() {
+            match self.newest_by_path().and_then(|newest| newest.get(&directory)).copied() {
                 Some(there) if self.index.entry(there).entry.kind == Kind::Directory => break,
-                Some(file) => self.supersede(file)?,
-                None if self.old_at(&directory)?.is_some_and(|old| old.kind == Kind::Directory) => break,
+                Some(file) => self.replace(file)?,
+                None if self.base_entry(&directory)?.is_some_and(|old| old.kind == Kind::Directory) => break,
                 None => {}
             }
             let mut entry = Entry::new(directory.clone(), Kind::Directory);
             entry.implied = true;
-            let implied = self.insert_in_group(entry, Source::Settled, [0; 3], 0)?;
+            let implied = self.insert_in_group(entry, ContentSource::Resolved, [0; 3], 0)?;
             self.set_latest(directory, implied)?;
         }
         self.set_latest(path, id)
     }
 
     fn set_latest(&mut self, path: EntryPath, id: EntryId) -> Result<()> {
-        let earlier = self.changes()?.latest.get_or_insert_default().insert(path, id);
-        debug_assert!(earlier.is_none_or(|earlier| earlier == id), "it was dropped before");
+        let earlier = self.changes()?.newest_by_path.get_or_insert_default().insert(path, id);
+        debug_assert!(earlier.is_none_or(|earlier| earlier == id), "the earlier entry was dropped");
         Ok(())
     }
 
-    /// Drops an entry in whose place another one comes. What it hid of the base stays away.
-    fn supersede(&mut self, id: EntryId) -> Result<()> {
+    /// Drops a new entry that another one replaces. Entries of the base that it hid stay removed.
+    fn replace(&mut self, id: EntryId) -> Result<()> {
         let entry = &self.index.entry(id).entry;
         if entry.kind != Kind::Directory {
             let path = entry.path.clone();
-            self.changes()?.cuts.insert(path);
+            self.changes()?.removals.insert(path);
         }
-        self.drop_new(id);
+        self.drop_new_entry(id);
         Ok(())
     }
 
@@ -372,104 +386,107 @@ impl<W: Write + Send> Writer<W> {
         self.base.as_mut().map(|base| &mut base.changes).ok_or_else(no_base)
     }
 
-    fn latest(&self) -> Option<&BTreeMap<EntryPath, EntryId>> {
-        self.base.as_ref()?.changes.latest.as_ref()
+    fn newest_by_path(&self) -> Option<&BTreeMap<EntryPath, EntryId>> {
+        self.base.as_ref()?.changes.newest_by_path.as_ref()
     }
 
     /// Returns the new entries at a path and below it.
-    fn new_at(&self, path: &EntryPath) -> Vec<(EntryPath, EntryId)> {
-        let Some(latest) = self.latest() else { return Vec::new() };
-        let range = latest.range(path.clone()..).take_while(|(at, _)| *at == path || at.is_below(path));
+    fn new_entries_at(&self, path: &EntryPath) -> Vec<(EntryPath, EntryId)> {
+        let Some(newest) = self.newest_by_path() else { return Vec::new() };
+        let range = newest.range(path.clone()..).take_while(|(at, _)| *at == path || at.is_below(path));
         range.map(|(path, &id)| (path.clone(), id)).collect()
     }
 
-    /// Says whether a new entry hides what the base has at a path: one that is no directory hides what is below it.
+    /// Returns whether a new entry that is not a directory hides this path of the base.
     fn is_hidden(&self, path: &EntryPath) -> bool {
-        let Some(latest) = self.latest().filter(|latest| !latest.is_empty()) else { return false };
-        let file = |above: EntryPath| latest.get(&above).is_some_and(|&id| self.index.entry(id).entry.kind != Kind::Directory);
+        let Some(newest) = self.newest_by_path().filter(|newest| !newest.is_empty()) else {
+            return false;
+        };
+        let file = |above: EntryPath| newest.get(&above).is_some_and(|&id| self.index.entry(id).entry.kind != Kind::Directory);
         path.above().any(file)
     }
 
-    /// Returns what the base has at a path, if it is neither removed nor hidden; it may be replaced.
-    fn old_at(&self, path: &EntryPath) -> Result<Option<Entry>> {
+    /// Returns the entry of the base at a path, unless it is removed or hidden. A new entry may
+    /// replace it.
+    fn base_entry(&self, path: &EntryPath) -> Result<Option<Entry>> {
         let base = self.base.as_ref().ok_or_else(no_base)?;
-        if is_cut(&base.changes.cuts, path) || self.is_hidden(path) {
+        if is_removed(&base.changes.removals, path) || self.is_hidden(path) {
             return Ok(None);
         }
         Ok(base.reader.find(path.as_bytes())?.map(|(_, entry)| entry))
     }
 
-    /// Returns the entry at a path of the state so far.
-    fn current(&self, path: &EntryPath) -> Result<Option<Now>> {
-        match self.latest().and_then(|latest| latest.get(path)) {
-            Some(&id) => Ok(Some(Now::New(id))),
-            None => Ok(self.old_at(path)?.map(|entry| Now::Old(Box::new(entry)))),
+    /// Returns the current entry at a path.
+    fn current_entry_at(&self, path: &EntryPath) -> Result<Option<CurrentEntry>> {
+        match self.newest_by_path().and_then(|newest| newest.get(path)) {
+            Some(&id) => Ok(Some(CurrentEntry::New(id))),
+            None => Ok(self.base_entry(path)?.map(|entry| CurrentEntry::Base(Box::new(entry)))),
         }
     }
 
-    /// Returns the entry at a path of the state so far and all below it, directories in front of what they hold.
-    fn subtree(&self, path: &EntryPath) -> Result<Vec<Now>> {
+    /// Returns the current entry at a path and everything below it, parents first.
+    fn subtree(&self, path: &EntryPath) -> Result<Vec<CurrentEntry>> {
         let base = self.base.as_ref().ok_or_else(no_base)?;
-        let new = self.new_at(path);
-        let mut found: Vec<Now> = Vec::new();
+        let new = self.new_entries_at(path);
+        let mut found: Vec<CurrentEntry> = Vec::new();
         for entry in base.reader.entries(base.reader.subtree(Some(path.as_bytes()))?) {
             let entry = entry?;
-            let replaced = self.latest().is_some_and(|latest| latest.contains_key(&entry.path));
-            if !replaced && !is_cut(&base.changes.cuts, &entry.path) && !self.is_hidden(&entry.path) {
-                found.push(Now::Old(Box::new(entry)));
+            let replaced = self.newest_by_path().is_some_and(|newest| newest.contains_key(&entry.path));
+            if !replaced && !is_removed(&base.changes.removals, &entry.path) && !self.is_hidden(&entry.path) {
+                found.push(CurrentEntry::Base(Box::new(entry)));
             }
         }
-        found.extend(new.into_iter().map(|(_, id)| Now::New(id)));
+        found.extend(new.into_iter().map(|(_, id)| CurrentEntry::New(id)));
         Ok(found)
     }
 
-    fn entry_of<'a>(&'a self, now: &'a Now) -> &'a Entry {
-        match now {
-            Now::New(id) => &self.index.entry(*id).entry,
-            Now::Old(entry) => entry,
+    fn entry_of<'a>(&'a self, current: &'a CurrentEntry) -> &'a Entry {
+        match current {
+            CurrentEntry::New(id) => &self.index.entry(*id).entry,
+            CurrentEntry::Base(entry) => entry,
         }
     }
 
-    /// Adds an entry with the content of one that is there.
-    fn put(&mut self, now: &Now, mut entry: Entry) -> Result<EntryId> {
-        match now {
-            Now::Old(_) => {
+    /// Adds an entry with the content of a current one.
+    fn put(&mut self, current: &CurrentEntry, mut entry: Entry) -> Result<EntryId> {
+        match current {
+            CurrentEntry::Base(_) => {
                 let group = entry.link_group;
-                self.insert_in_group(entry, Source::Settled, [0; 3], group)
+                self.insert_in_group(entry, ContentSource::Resolved, [0; 3], group)
             }
-            Now::New(id) => {
+            CurrentEntry::New(id) => {
                 let added = self.index.entry(*id);
                 let group = if entry.link_group == 0 { 0 } else { added.group };
-                let touched: [RunId; 3] = added.touched;
+                let buffers: [BufferId; 3] = added.buffers;
                 let source = match added.source {
-                    Source::Settled => {
+                    ContentSource::Resolved => {
                         *entry.content_mut() = added.entry.content().clone();
-                        Source::Settled
+                        ContentSource::Resolved
                     }
-                    _ => Source::Same(*id),
+                    _ => ContentSource::Same(*id),
                 };
-                self.insert_in_group(entry, source, touched, group)
+                self.insert_in_group(entry, source, buffers, group)
             }
         }
     }
 
-    /// Takes a new entry off the list again.
-    fn drop_new(&mut self, id: EntryId) {
-        self.index.entry_mut(id).gone = true;
+    /// Drops a new entry.
+    fn drop_new_entry(&mut self, id: EntryId) {
+        self.index.entry_mut(id).removed = true;
         self.index.leave_group(id);
         let path = self.index.entry(id).entry.path.clone();
-        if let Some(latest) = self.base.as_mut().and_then(|base| base.changes.latest.as_mut()) {
-            latest.remove(&path);
+        if let Some(newest) = self.base.as_mut().and_then(|base| base.changes.newest_by_path.as_mut()) {
+            newest.remove(&path);
         }
     }
 }
 
-/// Refuses an entry whose record the format can't hold.
+/// Rejects an entry whose record the format does not allow.
 fn check_record(entry: &Entry) -> Result<()> {
-    // Its content is there already, or on its way.
+    // The content is stored already or will be.
     let mut bare = Entry { size: 0, ..entry.clone() };
     *bare.content_mut() = Content::None;
-    records::check(&bare).map_err(|detail| refused(entry, &detail))?;
+    records::check(&bare).map_err(|detail| cannot_store(entry, &detail))?;
     let found = weight(entry, 0);
     if found > MAX_RECORD {
         return Err(Error::Limit { what: "length of a record", found: found as u64, limit: MAX_RECORD as u64 });
@@ -482,5 +499,5 @@ fn not_found(path: &EntryPath) -> Error {
 }
 
 pub(crate) fn no_base() -> Error {
-    Error::Usage { detail: "entries are removed, renamed and changed in an archive that is there, not in a new one".into() }
+    Error::Usage { detail: "a new archive has no entries to remove, rename or change".into() }
 }

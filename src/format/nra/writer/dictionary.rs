@@ -1,56 +1,57 @@
-//! Decides about a dictionary from the first run.
+//! Training a dictionary with the first chunk buffer.
 
-use crate::writer::cutter::{CutPolicy, cut};
-use crate::writer::run::Run;
-use crate::writer::workers::Bench;
+use crate::writer::chunk_buffer::ChunkBuffer;
+use crate::writer::cut::{CutPolicy, cut};
+use crate::writer::workers::Compressors;
 use nra_core::codec::Dictionary;
 use nra_core::error::Result;
 
-/// Longest dictionary, bytes: it is fetched before the first block that needs it.
+/// Longest dictionary, bytes. It is read before the first block that needs it.
 const MAX_LEN: usize = 32 << 10;
-/// Content below which a dictionary is not thought of, bytes.
+/// Least content for training a dictionary, bytes.
 const CONTENT_MIN: usize = 512 << 10;
-/// Content that the training looks at, bytes.
+/// Content used for training, bytes.
 const TRAINING: usize = 1 << 20;
-/// Most bytes of one piece that the training looks at.
-const TRAINING_PIECE: usize = 16 << 10;
-/// Length of the samples that it is given, bytes.
+/// Most bytes of one chunk used for training.
+const TRAINING_CHUNK: usize = 16 << 10;
+/// Length of training samples, bytes.
 const SAMPLE: usize = 4 << 10;
-/// Content that is compressed both ways to see whether it pays, bytes.
+/// Content that is compressed both ways for comparison, bytes.
 const TRIAL: usize = 1 << 20;
 
-/// Trains a dictionary on a run and returns it if it makes the run at least 3 % shorter, its own length included.
-pub(super) fn train(run: &Run, policy: CutPolicy, bench: &mut Bench) -> Result<Option<Dictionary>> {
-    if run.bytes.len() < CONTENT_MIN {
+/// Trains a dictionary with a buffer. Returns it if it makes the buffer at least 3 % shorter,
+/// including its own length.
+pub(super) fn train(buffer: &ChunkBuffer, policy: CutPolicy, compressors: &mut Compressors) -> Result<Option<Dictionary>> {
+    if buffer.bytes.len() < CONTENT_MIN {
         return Ok(None);
     }
-    let mut pieces = Vec::with_capacity(run.pieces.len());
+    let mut chunks = Vec::with_capacity(buffer.chunks.len());
     let mut at = 0;
-    for piece in &run.pieces {
-        pieces.push(&run.bytes[at..at + piece.raw_len as usize]);
-        at += piece.raw_len as usize;
+    for chunk in &buffer.chunks {
+        chunks.push(&buffer.bytes[at..at + chunk.raw_len as usize]);
+        at += chunk.raw_len as usize;
     }
-    let considered: usize = pieces.iter().map(|piece| piece.len().min(TRAINING_PIECE)).sum();
+    let considered: usize = chunks.iter().map(|chunk| chunk.len().min(TRAINING_CHUNK)).sum();
     let step = (considered / TRAINING).max(1);
     let samples: Vec<&[u8]> =
-        pieces.iter().step_by(step).flat_map(|piece| piece[..piece.len().min(TRAINING_PIECE)].chunks(SAMPLE)).collect();
+        chunks.iter().step_by(step).flat_map(|chunk| chunk[..chunk.len().min(TRAINING_CHUNK)].chunks(SAMPLE)).collect();
     let Some(dictionary) = Dictionary::train(&samples, MAX_LEN) else { return Ok(None) };
 
     let mut len = 0;
-    let lens: Vec<u32> = run
-        .pieces
+    let lens: Vec<u32> = buffer
+        .chunks
         .iter()
-        .map(|piece| piece.raw_len)
-        .take_while(|&piece| {
+        .map(|chunk| chunk.raw_len)
+        .take_while(|&chunk| {
             let first = len == 0;
-            len += piece as usize;
+            len += chunk as usize;
             first || len <= TRIAL
         })
         .collect();
-    let trial = &run.bytes[..lens.iter().map(|&len| len as usize).sum()];
-    let with = cut(bench, policy, Some(&dictionary), trial, &lens)?.stored.len();
-    let without = cut(bench, policy, None, trial, &lens)?.stored.len();
-    // The dictionary serves the whole archive, of which this run is all that is known.
-    let share = dictionary.as_bytes().len() * trial.len() / run.bytes.len();
+    let trial = &buffer.bytes[..lens.iter().map(|&len| len as usize).sum()];
+    let with = cut(compressors, policy, Some(&dictionary), trial, &lens)?.stored.len();
+    let without = cut(compressors, policy, None, trial, &lens)?.stored.len();
+    // The dictionary serves the whole archive, of which only this buffer is known.
+    let share = dictionary.as_bytes().len() * trial.len() / buffer.bytes.len();
     Ok(((with + share) * 100 <= without * 97).then_some(dictionary))
 }

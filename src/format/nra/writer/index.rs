@@ -1,4 +1,4 @@
-//! What the archive will list: entries, and where their content lies.
+//! Entries, chunks and blocks of the next commit.
 
 use crate::content::HasContent as _;
 use std::collections::{HashMap, hash_map};
@@ -6,9 +6,9 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use crate::content::{BlockRef, Content, Extent, FrameRef, Segment};
-use crate::reader::HeldPiece;
+use crate::reader::StoredChunk;
 use crate::writer::EntryId;
-use crate::writer::pieces::{PieceId, PiecePlace, Pieces, RunId};
+use crate::writer::chunk_table::{BufferId, ChunkId, ChunkPlacement, ChunkTable};
 use nra_core::codec::Codec;
 use nra_core::digest::Digest;
 use nra_core::entry::{Entry, Metadata, Timestamp};
@@ -17,44 +17,45 @@ use nra_core::limits::MAX_LIST_EXTENTS;
 
 /// A part of the content of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum PieceOrHole {
-    Piece(PieceId),
+pub(super) enum ChunkOrHole {
+    Chunk(ChunkId),
     Hole(u64),
 }
 
-/// From what the content of an entry follows.
+/// Where the content of an entry comes from.
 #[derive(Debug)]
-pub(super) enum Source {
+pub(super) enum ContentSource {
     /// `Entry::content` is final.
-    Settled,
-    /// One piece.
-    Piece(PieceId),
-    /// Several parts, and the digest of the whole if known.
-    Parts(Box<[PieceOrHole]>, Option<Box<Digest>>),
-    /// The content of another entry, which is settled before.
+    Resolved,
+    /// One chunk.
+    Chunk(ChunkId),
+    /// Several parts, and the digest of the whole content, if known.
+    Parts(Box<[ChunkOrHole]>, Option<Box<Digest>>),
+    /// The content of an earlier entry.
     Same(EntryId),
 }
 
-/// An entry that was added.
+/// A new entry.
 #[derive(Debug)]
 pub(super) struct Added {
     pub entry: Entry,
-    pub source: Source,
-    /// Last runs of raw and of compressible content that the content touches, and the batch of entries without new content
-    /// that the entry is in; 0 = none.
-    pub touched: [RunId; 3],
-    /// Link group, from when it was known; that of `entry` follows in the order of places.
+    pub source: ContentSource,
+    /// The last buffers of incompressible and of compressible chunks that hold content of the
+    /// entry, and the batch of entries without new content; 0 = none.
+    pub buffers: [BufferId; 3],
+    /// Link group, once it is known. That of `entry` is set in the order of writing.
     pub group: u64,
-    /// Runs that must be placed before the content is settled.
-    pub waits: u8,
-    /// Removed or renamed since: others may share its content, but it is not listed.
-    pub gone: bool,
+    /// Number of buffers that must be written before the content is resolved.
+    pub pending_buffers: u8,
+    /// Removed or renamed since. Other entries may share its content, but it is not part of the
+    /// commit.
+    pub removed: bool,
 }
 
 impl Added {
-    /// An entry whose content is final, or that has none.
-    pub fn settled(entry: Entry) -> Self {
-        Self { entry, source: Source::Settled, touched: [0; 3], group: 0, waits: 0, gone: false }
+    /// Creates an entry whose content is final, or that has none.
+    pub fn resolved(entry: Entry) -> Self {
+        Self { entry, source: ContentSource::Resolved, buffers: [0; 3], group: 0, pending_buffers: 0, removed: false }
     }
 }
 
@@ -65,51 +66,51 @@ pub(super) struct Block {
     pub codec: Codec,
 }
 
-/// Entries, pieces and blocks so far.
+/// Entries, chunks and blocks so far.
 #[derive(Debug, Default)]
 pub(super) struct Index {
     pub entries: Vec<Added>,
-    pub pieces: Pieces,
+    pub chunks: ChunkTable,
     pub blocks: Vec<Block>,
-    /// Greatest number of a link group before those here.
+    /// Highest link group number of the base.
     last_group: u64,
-    /// Link groups that are new.
+    /// New link groups.
     groups: Vec<Group>,
-    /// The caller's numbers of link groups and ours.
+    /// Link group numbers by the caller's numbers.
     group_numbers: HashMap<u64, u64>,
-    /// Numbers of the blocks that were there before, by offset.
-    held: HashMap<u64, u32>,
+    /// Indexes of blocks of the base, by offset.
+    base_blocks: HashMap<u64, u32>,
 }
 
-/// Hard links of each other.
+/// A link group.
 #[derive(Debug, Default)]
 struct Group {
     members: u32,
-    /// The first that was added with its own content.
+    /// The first entry with its own content.
     first: Option<EntryId>,
-    /// What the first of them is like; `None` where nothing else can be.
-    likeness: Option<Likeness>,
+    /// Properties of the first entry; `None` if all entries are known to match.
+    identity: Option<GroupIdentity>,
 }
 
-/// What hard links of each other have in common.
+/// Properties that hard links of each other share.
 #[derive(Debug, Clone, PartialEq)]
-struct Likeness {
+struct GroupIdentity {
     metadata: Arc<Metadata>,
     modified: Option<Timestamp>,
     size: u64,
-    /// Print of the parts.
+    /// Hash of the parts of the content.
     content: u64,
 }
 
-/// What settling an entry needs or gave.
+/// Result of resolving the content of an entry.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Settling {
-    /// The content is final; blocks without a check got theirs as it was.
+pub(super) enum Resolution {
+    /// The content is final. References to a block that is being written lack its header checksum.
     Done,
-    /// An extent map must be written of these first.
+    /// An extent map of these segments must be written first.
     Map(Vec<Segment>, Option<Box<Digest>>),
-    /// The entry whose content it shares is not settled.
-    Waits,
+    /// The entry that it shares the content of is not resolved yet.
+    Blocked,
 }
 
 impl Index {
@@ -126,7 +127,7 @@ impl Index {
         &mut self.entries[id.index()]
     }
 
-    /// Replaces the caller's number of a link group by ours.
+    /// Translates a link group number of the caller.
     pub fn group(&mut self, callers: u64) -> u64 {
         if callers == 0 {
             return 0;
@@ -139,41 +140,42 @@ impl Index {
         number
     }
 
-    /// Opens a link group.
+    /// Creates a link group.
     pub fn new_group(&mut self) -> u64 {
         self.groups.push(Group::default());
         self.greatest_group()
     }
 
-    /// Greatest number of a link group so far.
+    /// Returns the highest link group number so far.
     pub fn greatest_group(&self) -> u64 {
         self.last_group + self.groups.len() as u64
     }
 
-    /// Counts a member of a link group.
+    /// Adds an entry to a link group.
     pub fn join_group(&mut self, group: u64) {
         if let Some(group) = self.group_mut(group) {
             group.members += 1;
         }
     }
 
-    /// Says whether an entry may join a link group of the caller: all of a group have the same content, metadata and time.
-    pub fn fits_group(&mut self, group: u64, entry: &Entry, source: &Source) -> bool {
-        let likeness = Likeness {
+    /// Returns whether an entry matches a link group of the caller. All entries of a group have the
+    /// same content, metadata and time.
+    pub fn fits_group(&mut self, group: u64, entry: &Entry, source: &ContentSource) -> bool {
+        let identity = GroupIdentity {
             metadata: Arc::clone(&entry.metadata),
             modified: entry.modified,
             size: entry.size,
-            content: print(source),
+            content: hash_parts(source),
         };
-        self.group_mut(group).is_none_or(|group| *group.likeness.get_or_insert_with(|| likeness.clone()) == likeness)
+        self.group_mut(group).is_none_or(|group| *group.identity.get_or_insert_with(|| identity.clone()) == identity)
     }
 
-    /// Returns the entry whose content the others of a link group share; the first one that is asked for is it.
+    /// Returns the entry whose content the others of a link group share: the first one passed here.
     pub fn first_of_group(&mut self, group: u64, id: EntryId) -> EntryId {
         self.group_mut(group).map_or(id, |group| *group.first.get_or_insert(id))
     }
 
-    /// Takes an entry out of its link group, since it is not in the archive.
+    /// Removes a dropped entry from its link group.
     pub fn leave_group(&mut self, id: EntryId) {
         let group = self.entry(id).group;
         if let Some(group) = self.group_mut(group) {
@@ -181,7 +183,7 @@ impl Index {
         }
     }
 
-    /// Says whether an entry is the only one of a link group.
+    /// Returns whether an entry is the only one of its link group.
     pub fn is_alone(&mut self, id: EntryId) -> bool {
         let group = self.entry(id).group;
         self.group_mut(group).is_some_and(|group| group.members == 1)
@@ -192,72 +194,72 @@ impl Index {
         self.groups.get_mut(usize::try_from(index).ok()?)
     }
 
-    /// Adds a piece of the archive that is appended to.
-    pub fn hold(&mut self, digest: Digest, held: HeldPiece, checksum: u32) -> Result<PieceId> {
-        let id = self.pieces.insert(digest, held.raw_len, 0)?;
+    /// Adds a chunk of the base.
+    pub fn add_base_chunk(&mut self, digest: Digest, stored: StoredChunk, checksum: u32) -> Result<ChunkId> {
+        let id = self.chunks.insert(digest, stored.raw_len, 0)?;
         let blocks = &mut self.blocks;
-        let block = match self.held.entry(held.block.offset) {
+        let block = match self.base_blocks.entry(stored.block.offset) {
             hash_map::Entry::Occupied(known) => *known.get(),
-            hash_map::Entry::Vacant(place) => {
+            hash_map::Entry::Vacant(vacant) => {
                 let number = block_number(blocks.len())?;
-                blocks.push(Block { reference: held.block, codec: held.codec });
-                *place.insert(number)
+                blocks.push(Block { reference: stored.block, codec: stored.codec });
+                *vacant.insert(number)
             }
         };
-        let (offset, number) = (held.offset, held.number);
-        *self.pieces.place_mut(id) = PiecePlace { run: 0, raw_len: held.raw_len, block, offset, number, checksum };
+        let (offset, number) = (stored.offset, stored.number);
+        *self.chunks.placement_mut(id) = ChunkPlacement { buffer: 0, raw_len: stored.raw_len, block, offset, number, checksum };
         Ok(id)
     }
 
-    /// Makes the content of an entry final, now that its pieces are placed.
-    pub fn settle(&mut self, id: EntryId) -> Settling {
-        let source = std::mem::replace(&mut self.entry_mut(id).source, Source::Settled);
+    /// Resolves the content of an entry. Its chunks have been written.
+    pub fn resolve_content(&mut self, id: EntryId) -> Resolution {
+        let source = std::mem::replace(&mut self.entry_mut(id).source, ContentSource::Resolved);
         let content = match source {
-            Source::Settled => return Settling::Done,
-            Source::Piece(piece) => self.whole(piece),
-            Source::Same(other) => {
+            ContentSource::Resolved => return Resolution::Done,
+            ContentSource::Chunk(chunk) => self.chunk_content(chunk),
+            ContentSource::Same(other) => {
                 let target = self.entry(other);
-                if !matches!(target.source, Source::Settled) {
-                    self.entry_mut(id).source = Source::Same(other);
-                    return Settling::Waits;
+                if !matches!(target.source, ContentSource::Resolved) {
+                    self.entry_mut(id).source = ContentSource::Same(other);
+                    return Resolution::Blocked;
                 }
                 target.entry.content().clone()
             }
-            Source::Parts(parts, digest) => {
+            ContentSource::Parts(parts, digest) => {
                 let segments = self.segments(&parts);
                 match (&*parts, &*segments) {
-                    ([PieceOrHole::Piece(piece)], _) => self.whole(*piece),
+                    ([ChunkOrHole::Chunk(chunk)], _) => self.chunk_content(*chunk),
                     (_, [Segment::Data(extent)]) => Content::Extent(*extent),
                     (_, segments) if segments.len() > MAX_LIST_EXTENTS => {
-                        // Not settled yet: others that share the content wait.
-                        self.entry_mut(id).source = Source::Parts(parts, digest.clone());
-                        return Settling::Map(segments.to_vec(), digest);
+                        // Not resolved yet: entries that share the content wait.
+                        self.entry_mut(id).source = ContentSource::Parts(parts, digest.clone());
+                        return Resolution::Map(segments.to_vec(), digest);
                     }
                     _ => Content::List(segments.into(), digest),
                 }
             }
         };
         *self.entry_mut(id).entry.content_mut() = content;
-        Settling::Done
+        Resolution::Done
     }
 
-    /// Makes the content of a file final whose extent map is written.
-    pub fn settle_map(&mut self, id: EntryId, root: FrameRef, digest: Option<Box<Digest>>) {
+    /// Sets the content of a file whose extent map has been written.
+    pub fn set_extent_map(&mut self, id: EntryId, root: FrameRef, digest: Option<Box<Digest>>) {
         let added = self.entry_mut(id);
         *added.entry.content_mut() = Content::Map(root, digest);
-        added.source = Source::Settled;
+        added.source = ContentSource::Resolved;
     }
 
-    /// Fills in the check of `block` in an entry that was settled without it.
-    pub fn complete(&mut self, id: EntryId, block: &BlockRef) {
+    /// Sets the header checksum of `block` in an entry that was resolved without it.
+    pub fn complete_block_ref(&mut self, id: EntryId, block: &BlockRef) {
         let fill = |extent: &mut Extent| {
             if extent.block.offset == block.offset {
-                extent.block.check = block.check;
+                extent.block.header_checksum = block.header_checksum;
             }
         };
         match self.entry_mut(id).entry.content_mut() {
             Content::None | Content::Map(..) => {}
-            Content::Extent(extent) | Content::Raw(extent, _) => fill(extent),
+            Content::Extent(extent) | Content::Uncompressed(extent, _) => fill(extent),
             Content::List(segments, _) => segments.iter_mut().for_each(|segment| match segment {
                 Segment::Data(extent) => fill(extent),
                 Segment::Hole(_) => {}
@@ -265,27 +267,27 @@ impl Index {
         }
     }
 
-    fn whole(&self, piece: PieceId) -> Content {
-        let (extent, codec) = self.extent(piece);
+    fn chunk_content(&self, chunk: ChunkId) -> Content {
+        let (extent, codec) = self.extent(chunk);
         match codec {
-            Codec::None => Content::Raw(extent, self.pieces.place(piece).checksum),
+            Codec::None => Content::Uncompressed(extent, self.chunks.placement(chunk).checksum),
             _ => Content::Extent(extent),
         }
     }
 
-    fn extent(&self, piece: PieceId) -> (Extent, Codec) {
-        let place = self.pieces.place(piece);
-        let block = &self.blocks[place.block as usize];
-        (Extent { block: block.reference, offset: place.offset, len: place.raw_len.into() }, block.codec)
+    fn extent(&self, chunk: ChunkId) -> (Extent, Codec) {
+        let placement = self.chunks.placement(chunk);
+        let block = &self.blocks[placement.block as usize];
+        (Extent { block: block.reference, offset: placement.offset, len: placement.raw_len.into() }, block.codec)
     }
 
-    /// Turns parts into extents and holes and joins neighbours.
-    fn segments(&self, parts: &[PieceOrHole]) -> Vec<Segment> {
+    /// Converts parts to extents and holes, and merges neighbors.
+    fn segments(&self, parts: &[ChunkOrHole]) -> Vec<Segment> {
         let mut segments: Vec<Segment> = Vec::new();
         for part in parts {
             let next = match *part {
-                PieceOrHole::Piece(piece) => Segment::Data(self.extent(piece).0),
-                PieceOrHole::Hole(len) => Segment::Hole(len),
+                ChunkOrHole::Chunk(chunk) => Segment::Data(self.extent(chunk).0),
+                ChunkOrHole::Hole(len) => Segment::Hole(len),
             };
             match (segments.last_mut(), next) {
                 (Some(Segment::Data(last)), Segment::Data(next))
@@ -301,24 +303,24 @@ impl Index {
     }
 }
 
-/// Returns the number of a block as pieces have it.
+/// Converts an index of a block to the type that chunks use.
 pub(super) fn block_number(index: usize) -> Result<u32> {
     let limit = u32::MAX.into();
     u32::try_from(index).map_err(|_| Error::Limit { what: "number of blocks", found: index as u64, limit })
 }
 
-/// Returns a print of the parts of a content.
-fn print(source: &Source) -> u64 {
+/// Returns a hash of the parts of a content.
+fn hash_parts(source: &ContentSource) -> u64 {
     let mut hasher = DefaultHasher::new();
     match source {
-        Source::Settled | Source::Same(_) => {}
-        Source::Piece(piece) => [PieceOrHole::Piece(*piece)].hash(&mut hasher),
-        Source::Parts(parts, _) => parts.hash(&mut hasher),
+        ContentSource::Resolved | ContentSource::Same(_) => {}
+        ContentSource::Chunk(chunk) => [ChunkOrHole::Chunk(*chunk)].hash(&mut hasher),
+        ContentSource::Parts(parts, _) => parts.hash(&mut hasher),
     }
     hasher.finish()
 }
 
-/// Estimates the length of an entry's record, bytes; generous.
+/// Estimates the length of the record of an entry, bytes. Overestimates.
 pub(super) fn weight(entry: &Entry, parts: usize) -> usize {
     let attributes: usize =
         entry.metadata.attributes.iter().map(|attribute| attribute.name.len() + attribute.value.len() + 8).sum();

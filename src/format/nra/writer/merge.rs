@@ -1,33 +1,34 @@
-//! The entry tree of the next commit: changes merged into the tree of the one before, which stays where it is.
+//! Merging changes into the entry tree of the base, whose pages stay unchanged.
 //!
-//! Only leaves with changes and the pages above them are read and written. Keys of pages that stay separate as before: new paths go
-//! where the old keys lead. Leaves that got small join their neighbours, long ones are split evenly.
+//! Only leaf pages with changes and the pages above them are read and written. The keys of other
+//! pages stay valid: new paths go where the old keys lead. Small leaf pages are merged with their
+//! neighbors, and long ones are split evenly.
 //!
 //! Spec: nra.md, sections 9 and 17.
 
 use std::io::Write;
 
 use crate::content::FrameRef;
+use crate::entry_page::{Child, EntryPage, InnerPage, encode_leaf, separator};
 use crate::frame::FrameKind;
-use crate::page::{Child, InnerPage, Page, encode_leaf, separator};
 use crate::reader::NraReader;
 use crate::records::{Holder, RecordList};
 use crate::writer::EntryId;
+use crate::writer::block_writer::BlockWriter;
 use crate::writer::index::Index;
-use crate::writer::placing::Placing;
-use crate::writer::trees::{write_inner, write_levels, write_page};
+use crate::writer::pages::{write_inner, write_levels, write_page};
 use nra_core::entry::{Entry, Kind};
 use nra_core::error::Result;
 use nra_core::path::{EntryPath, compare};
 use nra_core::progress::Monitor;
 
-/// Entries of leaves side by side that wait to be written together.
+/// Entries of adjacent leaf pages that are collected before they are written.
 const MAX_PENDING: usize = 1 << 16;
 
-/// What an append comes to.
+/// Differences to the base.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Delta {
-    /// Entries that are new; those that took the place of another one; those that are gone.
+    /// Entries that were added, replaced and removed.
     pub added: u64,
     pub replaced: u64,
     pub removed: u64,
@@ -35,7 +36,7 @@ pub(super) struct Delta {
     pub files_removed: u64,
 }
 
-/// A tree that was merged.
+/// The result of a merge.
 pub(super) struct Merged {
     pub root: Option<FrameRef>,
     pub entries: u64,
@@ -43,23 +44,25 @@ pub(super) struct Merged {
     pub delta: Delta,
 }
 
-/// Merges `puts` (new entries in path order) and `cuts` (paths removed with all below) into the tree under `root`.
+/// Merges `additions` (new entries in path order) and `removals` (paths removed with everything
+/// below) into the tree with root page `root`.
 pub(super) fn merge<W: Write>(
     reader: &NraReader,
     root: Option<Child>,
     index: &Index,
-    puts: &[EntryId],
-    cuts: &[EntryPath],
-    placing: &mut Placing<W>,
+    additions: &[EntryId],
+    removals: &[EntryPath],
+    block_writer: &mut BlockWriter<W>,
     monitor: &dyn Monitor,
 ) -> Result<Merged> {
-    let mut merge = Merge { reader, index, puts, cuts, gone: None, delta: Delta::default(), placing, monitor };
+    let mut merge =
+        Merge { reader, index, additions, removals, removed_below: None, delta: Delta::default(), block_writer, monitor };
     let (mut node, level) = match &root {
         Some(root) => merge.open(root, None, None)?,
         None => {
             let mut pending = Pending::default();
-            merge.take_until(None, &mut pending);
-            (Node::Pages(merge.write_leaves(&mut pending)?), 0)
+            merge.apply_until(None, &mut pending);
+            (MergedPage::Pages(merge.write_leaves(&mut pending)?), 0)
         }
     };
     merge.clear_first_key(&mut node, level)?;
@@ -70,23 +73,23 @@ pub(super) fn merge<W: Write>(
     let entries = children.iter().map(|child| child.entries).sum();
     let content_bytes = children.iter().map(|child| child.content_bytes).sum();
     let below = level.saturating_sub(1);
-    let sizes = merge.placing.sizes;
-    let root = write_levels(&mut merge.placing.output, merge.placing.bench.pages()?, children, below, sizes)?;
+    let sizes = merge.block_writer.sizes;
+    let root = write_levels(&mut merge.block_writer.output, merge.block_writer.compressors.pages()?, children, below, sizes)?;
     Ok(Merged { root, entries, content_bytes, delta: merge.delta })
 }
 
-/// A part of the tree in the making.
-enum Node {
-    /// A page that stays.
+/// A part of the new tree.
+enum MergedPage {
+    /// An unchanged page.
     Kept(Child),
-    /// What a page became: pages of its level, or none.
+    /// Pages that replace a page, of the same level; may be empty.
     Pages(Vec<Child>),
     /// An inner page with changes below it.
-    Open { level: u8, children: Vec<Node> },
+    Open { level: u8, children: Vec<MergedPage> },
 }
 
-impl Node {
-    /// Says whether nothing is left.
+impl MergedPage {
+    /// Returns whether no pages are left.
     fn is_empty(&self) -> bool {
         match self {
             Self::Kept(_) => false,
@@ -95,7 +98,7 @@ impl Node {
         }
     }
 
-    /// Returns the children of the page, all of which are written.
+    /// Returns the children of the page. All of them are written.
     fn into_children(self) -> Vec<Child> {
         match self {
             Self::Kept(child) => vec![child],
@@ -105,138 +108,146 @@ impl Node {
     }
 }
 
-/// Entries of leaves side by side, on their way to new leaves.
+/// Entries of adjacent leaf pages that will be written to new ones.
 #[derive(Default)]
 struct Pending {
-    /// Key that led to the first of these leaves.
+    /// Key of the first of these leaf pages.
     key: Box<[u8]>,
-    entries: Vec<Item>,
+    entries: Vec<PendingEntry>,
 }
 
-enum Item {
+enum PendingEntry {
     Old(Box<Entry>),
     New(EntryId),
 }
 
-fn entry_of<'a>(item: &'a Item, index: &'a Index) -> &'a Entry {
+fn entry_of<'a>(item: &'a PendingEntry, index: &'a Index) -> &'a Entry {
     match item {
-        Item::Old(entry) => entry,
-        Item::New(id) => &index.entry(*id).entry,
+        PendingEntry::Old(entry) => entry,
+        PendingEntry::New(id) => &index.entry(*id).entry,
     }
 }
 
 struct Merge<'a, W: Write> {
     reader: &'a NraReader,
     index: &'a Index,
-    /// Those that were not met yet.
-    puts: &'a [EntryId],
-    cuts: &'a [EntryPath],
-    /// What lies below this path, of the entries that were there, is gone.
-    gone: Option<EntryPath>,
+    /// Additions that are not merged yet.
+    additions: &'a [EntryId],
+    removals: &'a [EntryPath],
+    /// Entries of the base below this path are removed.
+    removed_below: Option<EntryPath>,
     delta: Delta,
-    placing: &'a mut Placing<W>,
+    block_writer: &'a mut BlockWriter<W>,
     monitor: &'a dyn Monitor,
 }
 
 impl<W: Write> Merge<'_, W> {
-    /// Merges the changes below a page; returns what became of it and its level.
-    fn open(&mut self, child: &Child, level: Option<u8>, upper: Option<&[u8]>) -> Result<(Node, u8)> {
+    /// Merges the changes below a page. Returns the result and its level.
+    fn open(&mut self, child: &Child, level: Option<u8>, upper: Option<&[u8]>) -> Result<(MergedPage, u8)> {
         self.monitor.check()?;
         match self.reader.entry_page(child, level, upper)? {
-            Page::Leaf(entries) => {
+            EntryPage::Leaf(entries) => {
                 let mut pending = Pending { key: child.key.clone(), entries: Vec::new() };
                 self.merge_leaf(entries, upper, &mut pending);
-                Ok((Node::Pages(self.write_leaves(&mut pending)?), 0))
+                Ok((MergedPage::Pages(self.write_leaves(&mut pending)?), 0))
             }
-            Page::Inner(page) => {
+            EntryPage::Inner(page) => {
                 let level = page.level;
-                Ok((Node::Open { level, children: self.merge_inner(&page, upper)? }, level))
+                Ok((MergedPage::Open { level, children: self.merge_inner(&page, upper)? }, level))
             }
         }
     }
 
-    fn merge_inner(&mut self, page: &InnerPage, upper: Option<&[u8]>) -> Result<Vec<Node>> {
+    fn merge_inner(&mut self, page: &InnerPage, upper: Option<&[u8]>) -> Result<Vec<MergedPage>> {
         let mut nodes = Vec::with_capacity(page.children.len() + 1);
         let mut pending = Pending::default();
         for (i, child) in page.children.iter().enumerate() {
             let upper = page.children.get(i + 1).map(|next| &*next.key).or(upper);
             let touched = self.is_touched(&child.key, upper);
             if page.level > 1 {
-                nodes.push(if touched { self.open(child, Some(page.level - 1), upper)?.0 } else { Node::Kept(child.clone()) });
+                nodes.push(if touched {
+                    self.open(child, Some(page.level - 1), upper)?.0
+                } else {
+                    MergedPage::Kept(child.clone())
+                });
                 continue;
             }
-            if touched || (1..self.placing.sizes.few).contains(&pending.entries.len()) {
+            if touched || (1..self.block_writer.sizes.few).contains(&pending.entries.len()) {
                 self.monitor.check()?;
-                let Page::Leaf(entries) = self.reader.entry_page(child, Some(0), upper)? else { unreachable!("its level is 0") };
+                let EntryPage::Leaf(entries) = self.reader.entry_page(child, Some(0), upper)? else {
+                    unreachable!("its level is 0")
+                };
                 if pending.entries.is_empty() {
                     pending.key = child.key.clone();
                 }
                 self.merge_leaf(entries, upper, &mut pending);
                 if pending.entries.len() >= MAX_PENDING {
-                    nodes.push(Node::Pages(self.write_leaves(&mut pending)?));
+                    nodes.push(MergedPage::Pages(self.write_leaves(&mut pending)?));
                 }
             } else {
-                nodes.push(Node::Pages(self.write_leaves(&mut pending)?));
-                nodes.push(Node::Kept(child.clone()));
+                nodes.push(MergedPage::Pages(self.write_leaves(&mut pending)?));
+                nodes.push(MergedPage::Kept(child.clone()));
             }
         }
-        nodes.push(Node::Pages(self.write_leaves(&mut pending)?));
+        nodes.push(MergedPage::Pages(self.write_leaves(&mut pending)?));
         Ok(nodes)
     }
 
-    /// Says whether something changes among the paths from `key` up to `upper`.
+    /// Returns whether there are changes among the paths from `key` up to `upper`.
     fn is_touched(&self, key: &[u8], upper: Option<&[u8]>) -> bool {
         let is_before = |path: &EntryPath| upper.is_none_or(|upper| compare(path.as_bytes(), upper).is_lt());
-        // The key lies behind `gone`, so it is in the range of what lies below that if and only if it begins with it.
-        let below = |gone: &EntryPath| {
-            let rest = key.strip_prefix(gone.as_bytes());
+        // The key follows `removed_below`, so it is in that range if and only if it starts with
+        // that path.
+        let below = |removed_below: &EntryPath| {
+            let rest = key.strip_prefix(removed_below.as_bytes());
             rest.is_some_and(|rest| rest.first() == Some(&b'/'))
         };
-        self.puts.first().is_some_and(|&id| is_before(&self.index.entry(id).entry.path))
-            || self.cuts.first().is_some_and(is_before)
-            || self.gone.as_ref().is_some_and(below)
+        self.additions.first().is_some_and(|&id| is_before(&self.index.entry(id).entry.path))
+            || self.removals.first().is_some_and(is_before)
+            || self.removed_below.as_ref().is_some_and(below)
     }
 
-    /// Merges the changes in front of `upper` with the entries of a leaf.
+    /// Merges the changes before `upper` with the entries of a leaf page.
     fn merge_leaf(&mut self, entries: Vec<Entry>, upper: Option<&[u8]>, pending: &mut Pending) {
         for entry in entries {
-            self.take_until(Some(entry.path.as_bytes()), pending);
-            let cut = self.cuts.first().is_some_and(|cut| *cut == entry.path);
-            if cut {
-                self.cuts = &self.cuts[1..];
-                self.set_gone(&entry.path);
+            self.apply_until(Some(entry.path.as_bytes()), pending);
+            let removal = self.removals.first().is_some_and(|removal| *removal == entry.path);
+            if removal {
+                self.removals = &self.removals[1..];
+                self.set_removed_below(&entry.path);
             }
-            let is_gone = cut || self.gone.as_ref().is_some_and(|gone| entry.path.is_below(gone));
-            let put = self.puts.first().copied().filter(|&id| self.index.entry(id).entry.path == entry.path);
-            if put.is_some() || is_gone {
+            let is_removed =
+                removal || self.removed_below.as_ref().is_some_and(|removed_below| entry.path.is_below(removed_below));
+            let addition = self.additions.first().copied().filter(|&id| self.index.entry(id).entry.path == entry.path);
+            if addition.is_some() || is_removed {
                 self.delta.files_removed += u64::from(entry.kind == Kind::File);
             }
-            match put {
+            match addition {
                 Some(id) => {
-                    self.take_put(id, pending);
+                    self.apply_put(id, pending);
                     self.delta.replaced += 1;
                 }
-                None if is_gone => self.delta.removed += 1,
-                None => pending.entries.push(Item::Old(Box::new(entry))),
+                None if is_removed => self.delta.removed += 1,
+                None => pending.entries.push(PendingEntry::Old(Box::new(entry))),
             }
         }
-        self.take_until(upper, pending);
+        self.apply_until(upper, pending);
     }
 
-    /// Takes the changes in front of `path`, all if there is none.
-    fn take_until(&mut self, path: Option<&[u8]>, pending: &mut Pending) {
+    /// Applies the changes before `path`, or all changes if there is no path.
+    fn apply_until(&mut self, path: Option<&[u8]>, pending: &mut Pending) {
         let is_before = |at: &EntryPath| path.is_none_or(|path| compare(at.as_bytes(), path).is_lt());
         loop {
             let index = self.index;
-            let put = self.puts.first().copied().filter(|&id| is_before(&index.entry(id).entry.path));
-            let cut = self.cuts.first().filter(|cut| is_before(cut));
-            match (put, cut) {
-                (put, Some(cut)) if put.is_none_or(|id| *cut <= index.entry(id).entry.path) => {
-                    self.cuts = &self.cuts[1..];
-                    self.set_gone(cut);
+            let addition = self.additions.first().copied().filter(|&id| is_before(&index.entry(id).entry.path));
+            let removal = self.removals.first().filter(|removal| is_before(removal));
+            match (addition, removal) {
+                (addition, Some(removal)) if addition.is_none_or(|id| *removal <= index.entry(id).entry.path) => {
+                    self.removals = &self.removals[1..];
+                    self.set_removed_below(removal);
                 }
                 (Some(id), _) => {
-                    self.take_put(id, pending);
+                    self.apply_put(id, pending);
                     self.delta.added += 1;
                 }
                 (None, _) => return,
@@ -244,28 +255,28 @@ impl<W: Write> Merge<'_, W> {
         }
     }
 
-    fn take_put(&mut self, id: EntryId, pending: &mut Pending) {
+    fn apply_put(&mut self, id: EntryId, pending: &mut Pending) {
         let entry = &self.index.entry(id).entry;
-        self.puts = &self.puts[1..];
+        self.additions = &self.additions[1..];
         self.delta.files_added += u64::from(entry.kind == Kind::File);
         if entry.kind != Kind::Directory {
-            self.set_gone(&entry.path);
+            self.set_removed_below(&entry.path);
         }
-        pending.entries.push(Item::New(id));
+        pending.entries.push(PendingEntry::New(id));
     }
 
-    /// Notes that what the base has below `path` is gone.
-    fn set_gone(&mut self, path: &EntryPath) {
-        if !self.gone.as_ref().is_some_and(|gone| path.is_below(gone) || path == gone) {
-            self.gone = Some(path.clone());
+    /// Records that entries of the base below `path` are removed.
+    fn set_removed_below(&mut self, path: &EntryPath) {
+        if !self.removed_below.as_ref().is_some_and(|removed_below| path.is_below(removed_below) || path == removed_below) {
+            self.removed_below = Some(path.clone());
         }
     }
 
-    /// Writes leaves of the pending entries.
+    /// Writes leaf pages with the collected entries.
     fn write_leaves(&mut self, pending: &mut Pending) -> Result<Vec<Child>> {
         let entries = std::mem::take(&mut pending.entries);
         let mut key = std::mem::take(&mut pending.key);
-        let (index, leaf_bytes) = (self.index, self.placing.sizes.leaf);
+        let (index, leaf_bytes) = (self.index, self.block_writer.sizes.leaf);
         let entry = |item| entry_of(item, index);
         let mut leaves = Vec::new();
         let mut rest = &entries[..];
@@ -277,15 +288,19 @@ impl<W: Write> Merge<'_, W> {
                 taken += 1;
             }
             if limit == usize::MAX && taken < rest.len() {
-                // More than one leaf: all of about the usual length.
+                // Several leaf pages: all of about the usual length.
                 let leaves = (rest.len() * list.raw_len() / taken).div_ceil(leaf_bytes).max(2);
                 limit = rest.len().div_ceil(leaves);
                 continue;
             }
             let (now, later) = rest.split_at(taken);
             let content_bytes = now.iter().map(|item| entry(item).size).sum();
-            let page =
-                write_page(&mut self.placing.output, FrameKind::EntryPage, &encode_leaf(list), self.placing.bench.pages()?)?;
+            let page = write_page(
+                &mut self.block_writer.output,
+                FrameKind::EntryPage,
+                &encode_leaf(list),
+                self.block_writer.compressors.pages()?,
+            )?;
             let own = std::mem::take(&mut key);
             if let Some(first) = later.first() {
                 key = separator(entry(&now[taken - 1]).path.as_bytes(), entry(first).path.as_bytes()).into();
@@ -296,25 +311,26 @@ impl<W: Write> Merge<'_, W> {
         Ok(leaves)
     }
 
-    /// Gives the first page of each level the empty key.
-    fn clear_first_key(&mut self, node: &mut Node, level: u8) -> Result<()> {
+    /// Sets the empty key on the first page of each level.
+    fn clear_first_key(&mut self, node: &mut MergedPage, level: u8) -> Result<()> {
         match node {
-            Node::Pages(children) => {
+            MergedPage::Pages(children) => {
                 if let Some(first) = children.first_mut() {
                     first.key = Box::default();
                 }
             }
-            Node::Kept(child) if level == 0 || child.key.is_empty() => child.key = Box::default(),
-            Node::Kept(child) => {
-                // Its own first key must be the empty one, too: it is read without knowing what follows, which was checked before.
-                let Page::Inner(page) = self.reader.entry_page(child, Some(level), None)? else {
+            MergedPage::Kept(child) if level == 0 || child.key.is_empty() => child.key = Box::default(),
+            MergedPage::Kept(child) => {
+                // Its own first key must be empty, too. It is read without an upper key, which was
+                // checked before.
+                let EntryPage::Inner(page) = self.reader.entry_page(child, Some(level), None)? else {
                     unreachable!("its level is not 0")
                 };
-                let children = page.children.into_iter().map(Node::Kept).collect();
-                *node = Node::Open { level, children };
+                let children = page.children.into_iter().map(MergedPage::Kept).collect();
+                *node = MergedPage::Open { level, children };
                 self.clear_first_key(node, level)?;
             }
-            Node::Open { children, .. } => {
+            MergedPage::Open { children, .. } => {
                 children.retain(|child| !child.is_empty());
                 if let Some(first) = children.first_mut() {
                     self.clear_first_key(first, level - 1)?;
@@ -324,15 +340,21 @@ impl<W: Write> Merge<'_, W> {
         Ok(())
     }
 
-    /// Writes the inner pages of a level that lie below `node`.
-    fn write_level(&mut self, node: &mut Node, at: u8) -> Result<()> {
-        let Node::Open { level, children } = node else { return Ok(()) };
+    /// Writes the inner pages of a level below `node`.
+    fn write_level(&mut self, node: &mut MergedPage, at: u8) -> Result<()> {
+        let MergedPage::Open { level, children } = node else { return Ok(()) };
         if *level > at {
             return children.iter_mut().try_for_each(|child| self.write_level(child, at));
         }
-        let children = std::mem::replace(node, Node::Pages(Vec::new())).into_children();
-        let pages = write_inner(&mut self.placing.output, self.placing.bench.pages()?, children, at, self.placing.sizes)?;
-        *node = Node::Pages(pages);
+        let children = std::mem::replace(node, MergedPage::Pages(Vec::new())).into_children();
+        let pages = write_inner(
+            &mut self.block_writer.output,
+            self.block_writer.compressors.pages()?,
+            children,
+            at,
+            self.block_writer.sizes,
+        )?;
+        *node = MergedPage::Pages(pages);
         Ok(())
     }
 }

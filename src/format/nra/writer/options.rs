@@ -1,4 +1,4 @@
-//! What a caller chooses, and what it is told at the end.
+//! Options and statistics.
 
 use crate::records::metadata::check_attributes;
 use crate::writer::RUN_BYTES;
@@ -10,69 +10,71 @@ use nra_core::limits::{MAX_BLOCK_RAW, MAX_DICTIONARY, MAX_MESSAGE, MAX_PAGE_RAW}
 
 /// When a block of compressible content is closed.
 ///
-/// A random read pays for the stored bytes it fetches and the raw bytes it decompresses, so both are bounded: content that
-/// shrinks a lot gets long blocks for nothing, text gets short ones.
+/// A random read pays for the stored bytes that it reads and the raw bytes that it decompresses.
+/// Both are limited: content that compresses very well gets long blocks at no cost, text gets short
+/// ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BlockPolicy {
-    /// No block is closed with fewer raw bytes than this, unless the content ends.
+    /// Least raw bytes of a block, except at the end of the content.
     pub min_raw_bytes: u32,
-    /// No block gets more raw bytes than this, unless a single piece is longer.
+    /// Most raw bytes of a block, unless a single chunk is longer.
     pub max_raw_bytes: u32,
-    /// A block is closed once it has about this many stored bytes.
+    /// Stored bytes at which a block is closed, approximately.
     pub stored_bytes: u32,
-    /// Bound in place of `max_raw_bytes` for content that shrinks to a small part, which costs little to read.
+    /// Replaces `max_raw_bytes` for content that compresses very well and is cheap to read.
     pub max_cheap_bytes: u32,
 }
 
-/// Where the zstd dictionary of small blocks comes from.
+/// Source of the zstd dictionary for small blocks.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum DictionaryPolicy {
     /// No dictionary.
     #[default]
     Never,
-    /// Trained from the first content, and kept if a test on that content says that it pays.
+    /// Trained with the first content, and used if a test on that content shows a benefit.
     Auto,
-    /// This one, in the zstd dictionary format.
+    /// This dictionary, in the zstd dictionary format.
     Given(Vec<u8>),
 }
 
-/// How an archive is written.
+/// Options of a writer.
 #[derive(Debug, Clone)]
 pub struct WriterOptions {
     /// Compression of content.
     pub method: Method,
-    /// Size of blocks.
+    /// Length of blocks.
     pub block: BlockPolicy,
     /// Dictionary for compressible content.
     pub dictionary: DictionaryPolicy,
-    /// Alignment of raw content in the file, bytes: 0, 16, 32, 64 or 4,096.
+    /// Alignment of uncompressed content in the file, bytes: 0, 16, 32, 64 or 4,096.
     pub align: u32,
-    /// Worker threads that compress, 1 or more.
+    /// Number of worker threads for compression, at least 1.
     pub threads: usize,
-    /// Bound of the content that waits in memory, bytes. The index in the making comes on top.
+    /// Limit of the content that waits in memory, bytes. The index of the next commit is not
+    /// counted.
     pub memory_bytes: u64,
-    /// Derive the archive id from the content, and record no time unless `time` is given.
+    /// Derive the archive ID from the content, and record no time unless `time` is set.
     pub reproducible: bool,
-    /// Time of the commit; `None` = now (or none in a reproducible archive).
+    /// Time of the commit; `None` = now, or no time in a reproducible archive.
     pub time: Option<Timestamp>,
-    /// Message of the commit, up to 65,535 bytes.
+    /// Message of the commit, at most 65,535 bytes.
     pub message: String,
     /// Attributes of the archive, in any order.
     pub attributes: Vec<Attribute>,
-    /// Keys: a new archive is encrypted with them; to an encrypted one nothing can be added without its own
-    /// ([`Archive::keyring`](nra_core::archive::Archive::keyring)). A reproducible archive that is encrypted has the same
-    /// content, but never the same bytes.
+    /// Keys. A new archive is encrypted with them; appending to an encrypted one needs its own
+    /// ([`Archive::keyring`](nra_core::archive::Archive::keyring)). A reproducible encrypted
+    /// archive has the same content, but never the same bytes.
     pub encryption: Option<Keyring>,
-    /// Several entries of one path are nothing unusual: that the last one holds is a remark, not a loss.
+    /// Whether repeated paths are normal. A replaced entry is then a remark, not a loss.
     pub repeats: bool,
 }
 
-/// Longest block of a preset, bytes: a run, since no block reaches into the next one.
+/// Longest block of a preset, bytes. Blocks do not extend over several buffers.
 const LONGEST_BLOCK: u32 = 8 << 20;
-const _: () = assert!(LONGEST_BLOCK as usize == *RUN_BYTES.end(), "blocks end where runs end");
+const _: () = assert!(LONGEST_BLOCK as usize == *RUN_BYTES.end(), "blocks end where buffers end");
 
 impl WriterOptions {
-    /// Balances size, speed and the cost of a random read.
+    /// Returns the preset that balances size, speed and the cost of random reads.
     pub fn balanced() -> Self {
         Self {
             method: Method::zstd(3),
@@ -95,7 +97,7 @@ impl WriterOptions {
         }
     }
 
-    /// Favours size: higher level, larger blocks.
+    /// Returns the preset for small archives: higher level, larger blocks.
     pub fn dense() -> Self {
         Self {
             method: Method::zstd(6),
@@ -109,7 +111,7 @@ impl WriterOptions {
         }
     }
 
-    /// Favours random reads: small blocks with a dictionary.
+    /// Returns the preset for fast random reads: small blocks with a dictionary.
     pub fn random() -> Self {
         Self {
             block: BlockPolicy {
@@ -125,14 +127,14 @@ impl WriterOptions {
 }
 
 impl WriterOptions {
-    /// Takes the part of the memory away that reading gets beside the writer, and returns it, bytes.
+    /// Reserves a part of the memory for a reader beside the writer. Returns it, bytes.
     pub fn share_memory(&mut self) -> u64 {
         let read_bytes = self.memory_bytes / 4;
         self.memory_bytes -= read_bytes;
         read_bytes
     }
 
-    /// Checks that they make sense together, and sorts the attributes.
+    /// Checks that the options are consistent, and sorts the attributes.
     pub(super) fn check(&mut self) -> Result<()> {
         self.attributes.sort_unstable();
         let usage = |detail: String| Err(Error::Usage { detail });
@@ -171,37 +173,37 @@ impl Default for WriterOptions {
     }
 }
 
-/// What was written: sums over the archive as it is now.
+/// Statistics of the archive after the commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WriterStats {
     /// Number of the commit.
     pub commit: u64,
-    /// Entries with paths that were not there before.
+    /// Entries with new paths.
     pub added: u64,
-    /// Entries that took the place of others.
+    /// Entries that replaced others.
     pub replaced: u64,
     /// Entries that were removed or renamed.
     pub removed: u64,
     /// Entries in the archive.
     pub entries: u64,
-    /// Entries of kind file.
+    /// Files in the archive.
     pub files: u64,
     /// Sum of the sizes of all files, bytes.
     pub content_bytes: u64,
-    /// Bytes left after deduplication.
-    pub piece_bytes: u64,
-    /// Bytes of content as stored.
+    /// Length of all chunks, after deduplication, bytes.
+    pub chunk_bytes: u64,
+    /// Stored content, bytes.
     pub stored_bytes: u64,
-    /// Bytes of content that were stored already when they came.
+    /// Added content that was stored before, bytes.
     pub deduplicated_bytes: u64,
     /// Length of the archive, bytes.
     pub archive_bytes: u64,
-    /// Bytes of it that the commit takes.
+    /// Length of the commit, bytes.
     pub added_bytes: u64,
-    /// Blocks.
+    /// Number of blocks.
     pub blocks: u64,
-    /// Pieces.
-    pub pieces: u64,
-    /// Entries that were given to the writer and left out at the end; a warning said why for each.
-    pub left_out: u64,
+    /// Number of chunks.
+    pub chunks: u64,
+    /// Added entries that were skipped at the end. A warning gave the reason for each.
+    pub skipped: u64,
 }

@@ -1,21 +1,21 @@
-//! Puts frames one behind the other, sealed if the archive is encrypted.
+//! Output of frames, sealed if the archive is encrypted.
 
 use std::io::{BufWriter, Write};
 
 use crate::content::FrameRef;
 use crate::frame::{ALIGNMENT, FrameHeader, FrameKind, HEADER_LEN, SEALED_HEADER_LEN, SEALED_SYNC, start_len};
-use crate::head::REQUIRED_ENCRYPTION;
 use crate::layout::sealed;
+use crate::superblock::REQUIRED_ENCRYPTION;
 use nra_core::checksum::checksum;
 use nra_core::codec::Codec;
 use nra_core::crypt::{FrameKey, FramePart, KeyPlace, Keyring, SEGMENT, Session};
 use nra_core::error::{Error, Result, Subject};
 use nra_core::zeros::each_zero;
 
-/// Small parts are gathered to writes of about this length, bytes; longer ones go through as they are.
+/// Length of buffered writes, bytes. Longer parts are written directly.
 const BUFFER: usize = 128 << 10;
 
-/// A frame as it is to be written.
+/// A frame to write.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct NewFrame<'a> {
     pub kind: FrameKind,
@@ -23,28 +23,28 @@ pub(super) struct NewFrame<'a> {
     pub raw_len: u32,
     pub pad_len: u32,
     pub stored: &'a [u8],
-    pub directory: &'a [u8],
+    pub block_index: &'a [u8],
     /// Offset of the dictionary frame, 0 = none.
     pub dictionary: u64,
 }
 
 impl<'a> NewFrame<'a> {
-    /// Returns a frame with a payload alone.
+    /// Returns a frame that consists of a payload only.
     pub fn payload(kind: FrameKind, codec: Codec, raw_len: u32, stored: &'a [u8]) -> Self {
-        Self { kind, codec, raw_len, pad_len: 0, stored, directory: &[], dictionary: 0 }
+        Self { kind, codec, raw_len, pad_len: 0, stored, block_index: &[], dictionary: 0 }
     }
 }
 
-/// The file that is written.
+/// The output file.
 #[derive(Debug)]
 pub(super) struct Output<W: Write> {
     out: BufWriter<W>,
-    place: u64,
+    offset: u64,
     commit: u64,
     seal: Option<Seal>,
 }
 
-/// What seals frames. One writer makes one, with a salt of its own: whoever writes to a place again does it with another key.
+/// Seals frames. Each writer has its own salt, so bytes rewritten at an offset have another key.
 #[derive(Debug)]
 struct Seal {
     keyring: Keyring,
@@ -53,79 +53,81 @@ struct Seal {
 }
 
 impl<W: Write> Output<W> {
-    /// Starts at offset `place` of a file, where `out` stands; frames belong to the commit of number `commit`. With `keyring` they
-    /// are sealed.
+    /// Starts at offset `offset`, where `out` is. Frames belong to commit number `commit`. They are
+    /// sealed with `keyring`.
     ///
     /// # Errors
     ///
-    /// `Io` when the system gives no random bytes.
-    pub fn new(out: W, place: u64, commit: u64, keyring: Option<Keyring>) -> Result<Self> {
+    /// `Io` if the system cannot provide random bytes.
+    pub fn new(out: W, offset: u64, commit: u64, keyring: Option<Keyring>) -> Result<Self> {
         let seal = |keyring: Keyring| Ok(Seal { session: keyring.session()?, keyring, segment: Vec::new() });
         let seal = keyring.map(seal).transpose()?;
-        Ok(Self { out: BufWriter::with_capacity(BUFFER, out), place, commit, seal })
+        Ok(Self { out: BufWriter::with_capacity(BUFFER, out), offset, commit, seal })
     }
 
-    /// The keys of an encrypted archive: those that the next key frame holds.
+    /// Returns the keys of an encrypted archive: those of the next key frame.
     pub fn keyring(&mut self) -> Option<&mut Keyring> {
         self.seal.as_mut().map(|seal| &mut seal.keyring)
     }
 
-    /// Returns the offset at which the next byte is written.
-    pub fn place(&self) -> u64 {
-        self.place
+    /// Returns the offset of the next byte.
+    pub fn offset(&self) -> u64 {
+        self.offset
     }
 
-    /// Returns how many zero bytes make the payload of the next frame start at a multiple of `align`.
+    /// Returns the padding that aligns the payload of the next frame to `align`.
     pub fn padding(&self, align: u32) -> u32 {
         match u64::from(align) {
             0 | 1 => 0,
             align => {
-                let start = self.place + start_len(self.seal.is_some()) as u64;
+                let start = self.offset + start_len(self.seal.is_some()) as u64;
                 u32::try_from(start.next_multiple_of(align) - start).expect("less than the alignment")
             }
         }
     }
 
-    /// Writes bytes that are no frame.
+    /// Writes bytes that are not a frame.
     pub fn write(&mut self, bytes: &[u8]) -> Result<()> {
         self.out.write_all(bytes).map_err(fail)?;
-        self.place += bytes.len() as u64;
+        self.offset += bytes.len() as u64;
         Ok(())
     }
 
-    /// Length of the frame that [`Self::keys`] writes, bytes; 0 when the archive is not encrypted.
+    /// Returns the length of the frame that [`Self::keys`] writes, bytes; 0 if the archive is not
+    /// encrypted.
     pub fn keys_len(&self) -> u64 {
         self.seal.as_ref().map_or(0, |seal| ((HEADER_LEN + seal.keyring.frame_len()) as u64).next_multiple_of(ALIGNMENT))
     }
 
-    /// Writes a key frame if the archive is encrypted, and returns its offset and length, else zeros.
+    /// Writes a key frame if the archive is encrypted. Returns its offset and length, otherwise
+    /// zeros.
     pub fn keys(&mut self) -> Result<(u64, u64)> {
         let Some(seal) = &self.seal else { return Ok((0, 0)) };
-        let payload = seal.keyring.frame(*seal.session.salt(), KeyPlace { offset: self.place, commit: self.commit });
-        let raw_len = u32::try_from(payload.len()).expect("the number of slots is limited");
+        let payload = seal.keyring.frame(*seal.session.salt(), KeyPlace { offset: self.offset, commit: self.commit });
+        let raw_len = u32::try_from(payload.len()).expect("the number of key slots is limited");
         let frame = self.frame(NewFrame::payload(FrameKind::Keys, Codec::None, raw_len, &payload))?;
         Ok((frame.offset, frame.length))
     }
 
     /// Writes a frame and returns the reference to it.
     pub fn frame(&mut self, frame: NewFrame<'_>) -> Result<FrameRef> {
-        let offset = self.place;
+        let offset = self.offset;
         let header = FrameHeader {
             kind: frame.kind,
             codec: frame.codec,
             raw_len: frame.raw_len,
             stored_len: length("stored payload", frame.stored)?,
             pad_len: frame.pad_len,
-            directory_len: length("directory of a block", frame.directory)?,
+            block_index_len: length("block index", frame.block_index)?,
             dictionary: frame.dictionary,
             payload_checksum: checksum(frame.stored, offset),
-            directory_checksum: if frame.directory.is_empty() { 0 } else { checksum(frame.directory, offset) },
+            block_index_checksum: if frame.block_index.is_empty() { 0 } else { checksum(frame.block_index, offset) },
             commit: self.commit,
             sealed: self.seal.is_some() && frame.kind.is_sealed(),
         };
         header.check(offset)?;
         let length = header.frame_len();
-        let check = match self.seal.take() {
+        let header_checksum = match self.seal.take() {
             Some(mut seal) if header.sealed => {
                 let written = self.sealed(&header, &frame, &mut seal);
                 self.seal = Some(seal);
@@ -133,21 +135,21 @@ impl<W: Write> Output<W> {
             }
             seal => {
                 self.seal = seal;
-                let (bytes, check) = header.encode(offset);
+                let (bytes, header_checksum) = header.encode(offset);
                 self.write(&bytes)?;
                 self.zeros(u64::from(frame.pad_len))?;
                 self.write(frame.stored)?;
-                self.write(frame.directory)?;
-                check
+                self.write(frame.block_index)?;
+                header_checksum
             }
         };
-        self.zeros(offset + length - self.place)?;
-        Ok(FrameRef { offset, length, check })
+        self.zeros(offset + length - self.offset)?;
+        Ok(FrameRef { offset, length, header_checksum })
     }
 
-    /// Writes a sealed frame up to its last tag, and returns its check.
+    /// Writes a sealed frame up to its last tag and returns the frame MAC.
     fn sealed(&mut self, header: &FrameHeader, frame: &NewFrame<'_>, seal: &mut Seal) -> Result<u64> {
-        let key = seal.session.frame_key(self.place, REQUIRED_ENCRYPTION);
+        let key = seal.session.frame_key(self.offset, REQUIRED_ENCRYPTION);
         let mut plain = header.encode_with(key.check);
         let tag = key.seal(FramePart::Header, 0, &mut plain);
         let mut start = [0; SEALED_HEADER_LEN];
@@ -158,7 +160,7 @@ impl<W: Write> Output<W> {
         self.write(&start)?;
         self.zeros(u64::from(header.pad_len))?;
         self.segments(&key, FramePart::Payload, frame.stored, &mut seal.segment)?;
-        self.segments(&key, FramePart::Directory, frame.directory, &mut seal.segment)?;
+        self.segments(&key, FramePart::Directory, frame.block_index, &mut seal.segment)?;
         Ok(key.check)
     }
 
@@ -173,16 +175,16 @@ impl<W: Write> Output<W> {
         Ok(())
     }
 
-    /// Writes what is buffered.
+    /// Flushes the buffer.
     pub fn flush(&mut self) -> Result<()> {
         self.out.flush().map_err(fail)
     }
 
-    /// Writes what is buffered and returns the inner writer and the length of the file.
+    /// Flushes the buffer. Returns the inner writer and the length of the file.
     pub fn finish(mut self) -> Result<(W, u64)> {
         self.flush()?;
         let out = self.out.into_inner().map_err(|error| fail(error.into_error()))?;
-        Ok((out, self.place))
+        Ok((out, self.offset))
     }
 
     fn zeros(&mut self, len: u64) -> Result<()> {

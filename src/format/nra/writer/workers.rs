@@ -1,4 +1,4 @@
-//! Threads that compress.
+//! Worker threads for compression.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -8,36 +8,37 @@ use std::thread::{Builder, JoinHandle};
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 
-use crate::directory;
+use crate::block_index;
 use nra_core::codec::{Compressor, Method, StreamCompressor};
 use nra_core::error::{Error, Result};
 
-/// What a thread keeps from one job to the next.
+/// Compression contexts that a thread reuses.
 #[derive(Default)]
-pub(super) struct Bench {
+pub(super) struct Compressors {
     blocks: Option<Compressor>,
     stream: Option<StreamCompressor>,
     pages: Option<Compressor>,
     records: Option<Compressor>,
 }
 
-/// Level for pages: they are few, and read more often than written.
+/// Level for pages. They are few, and read more often than written.
 const PAGE_LEVEL: i32 = 6;
 
-impl Bench {
+impl Compressors {
     /// Returns the context for blocks that are compressed at once. `method` is always the same.
     pub fn blocks(&mut self, method: Method) -> Result<&mut Compressor> {
         get(&mut self.blocks, || Compressor::new(method))
     }
 
-    /// Returns the context for blocks that are compressed piece by piece. `level` is always the same.
+    /// Returns the context for blocks that are compressed chunk by chunk. `level` is always the
+    /// same.
     pub fn stream(&mut self, level: i32) -> Result<&mut StreamCompressor> {
         get(&mut self.stream, || StreamCompressor::new(level))
     }
 
-    /// Returns the context for directories of blocks.
+    /// Returns the context for block indexes.
     pub fn records(&mut self) -> Result<&mut Compressor> {
-        get(&mut self.records, || Compressor::new(directory::METHOD))
+        get(&mut self.records, || Compressor::new(block_index::METHOD))
     }
 
     /// Returns the context for pages.
@@ -53,9 +54,9 @@ fn get<T>(slot: &mut Option<T>, make: impl FnOnce() -> Result<T>) -> Result<&mut
     Ok(slot.as_mut().expect("made above"))
 }
 
-type Job = Box<dyn FnOnce(&mut Bench) + Send>;
+type Job = Box<dyn FnOnce(&mut Compressors) + Send>;
 
-/// A set of threads that take jobs in order. Threads start when there is work for them, and end, joined, when this is dropped.
+/// Threads that run jobs in order. Threads start on demand, and are joined when this is dropped.
 pub(super) struct Workers {
     jobs: Option<Sender<Job>>,
     queue: Receiver<Job>,
@@ -71,28 +72,29 @@ impl Workers {
         Self { jobs: Some(jobs), queue, threads: Vec::new(), limit, stop: Arc::default() }
     }
 
-    /// Lets a thread do `work` and send the result with `ticket` to `results`. A panic becomes an error.
+    /// Runs `work` on a thread and sends the result with `number` to `results`. A panic becomes an
+    /// error.
     pub fn submit<T: Send + 'static>(
         &mut self,
-        ticket: u64,
+        number: u64,
         results: &Sender<(u64, Result<T>)>,
-        work: impl FnOnce(&mut Bench) -> Result<T> + Send + 'static,
+        work: impl FnOnce(&mut Compressors) -> Result<T> + Send + 'static,
     ) -> Result<()> {
         if self.threads.len() < self.limit && (self.threads.is_empty() || !self.queue.is_empty()) {
             self.start()?;
         }
         let (results, stop) = (results.clone(), self.stop.clone());
-        let job: Job = Box::new(move |bench| {
+        let job: Job = Box::new(move |compressors| {
             let result = if stop.load(Ordering::Relaxed) {
                 Err(Error::Cancelled)
             } else {
-                catch_unwind(AssertUnwindSafe(|| work(bench))).unwrap_or_else(|_| {
-                    *bench = Bench::default();
+                catch_unwind(AssertUnwindSafe(|| work(compressors))).unwrap_or_else(|_| {
+                    *compressors = Compressors::default();
                     Err(Error::io("compress", "content", io::Error::other("a worker thread panicked")))
                 })
             };
-            // Nobody listens any more when the writer was dropped.
-            let _ = results.send((ticket, result));
+            // Nobody listens any more if the writer was dropped.
+            let _ = results.send((number, result));
         });
         let sent = self.jobs.as_ref().is_some_and(|jobs| jobs.send(job).is_ok());
         assert!(sent, "the queue lives as long as this value");
@@ -102,13 +104,13 @@ impl Workers {
     fn start(&mut self) -> Result<()> {
         let queue = self.queue.clone();
         let thread = Builder::new().name("nra-compress".into()).spawn(move || {
-            let mut bench = Bench::default();
-            queue.iter().for_each(|job| job(&mut bench));
+            let mut compressors = Compressors::default();
+            queue.iter().for_each(|job| job(&mut compressors));
         });
         match thread {
             Ok(thread) => self.threads.push(thread),
             Err(source) if self.threads.is_empty() => return Err(Error::io("start", "a worker thread", source)),
-            // The system allows no more: those that run do the work.
+            // The system allows no more threads; continue with those that run.
             Err(_) => self.limit = self.threads.len(),
         }
         Ok(())
@@ -120,7 +122,7 @@ impl Drop for Workers {
         self.stop.store(true, Ordering::Relaxed);
         self.jobs = None;
         for thread in self.threads.drain(..) {
-            // A panic of a thread was reported as the result of its job.
+            // The panic was reported as the result of its job.
             let _ = thread.join();
         }
     }
@@ -131,15 +133,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_panic_is_an_error_and_the_thread_goes_on() {
+    fn panic_becomes_an_error_and_the_thread_survives() {
         let mut workers = Workers::new(1);
         let (sender, results) = unbounded();
         workers.submit(1, &sender, |_| -> Result<u32> { panic!("expected by this test") }).unwrap();
         workers.submit(2, &sender, |_| Ok(7)).unwrap();
-        let (ticket, result) = results.recv().unwrap();
-        assert!(ticket == 1 && result.is_err());
-        let (ticket, result) = results.recv().unwrap();
-        assert_eq!((ticket, result.unwrap()), (2, 7));
+        let (number, result) = results.recv().unwrap();
+        assert!(number == 1 && result.is_err());
+        let (number, result) = results.recv().unwrap();
+        assert_eq!((number, result.unwrap()), (2, 7));
         drop(workers);
     }
 }

@@ -1,4 +1,4 @@
-//! How much is read, by counting.
+//! Tests that count reads.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Barrier};
@@ -25,7 +25,8 @@ fn recorded(bytes: Vec<u8>) -> (Source, NraReader) {
     (source, archive)
 }
 
-/// A raw block of 1,000 files of 1,000 bytes, then compressed blocks, then an index that is not all in the window.
+/// An uncompressed block of 1,000 files of 1,000 bytes, then compressed blocks, then an index that
+/// exceeds the window.
 fn large() -> Builder {
     let mut builder = Builder::new();
     builder.fanout = 500;
@@ -44,7 +45,7 @@ fn large() -> Builder {
 }
 
 #[test]
-fn a_small_archive_is_read_once() {
+fn small_archive_opens_with_one_read() {
     let builder = small();
     let (source, archive) = recorded(builder.bytes.clone());
     for entry in archive.entries(0..99).map(Result::unwrap) {
@@ -55,7 +56,7 @@ fn a_small_archive_is_read_once() {
 }
 
 #[test]
-fn a_cold_look_up_reads_leaf_and_content() {
+fn cold_lookup_reads_leaf_and_content() {
     let builder = large();
     let window = 64 << 10;
     let len = builder.bytes.len() as u64;
@@ -71,7 +72,7 @@ fn a_cold_look_up_reads_leaf_and_content() {
         if name.starts_with("noise") {
             assert_eq!(read[0].1, 1_000, "a raw entry is read as exactly its own bytes");
         }
-        // Once more: the leaf is there; a compressed block, too.
+        // A second time: the leaf page is cached, and so is a compressed block.
         archive.find(name.as_bytes()).unwrap();
         archive.read_all(&entry, u64::MAX).unwrap();
         assert_eq!(source.take().len(), usize::from(name.starts_with("noise")));
@@ -79,7 +80,7 @@ fn a_cold_look_up_reads_leaf_and_content() {
 }
 
 #[test]
-fn sequential_access_reads_raw_blocks_whole() {
+fn sequential_access_reads_whole_uncompressed_blocks() {
     let builder = large();
     let (source, archive) = recorded(builder.bytes.clone());
     let mut bytes = 0;
@@ -94,7 +95,7 @@ fn sequential_access_reads_raw_blocks_whole() {
 }
 
 #[test]
-fn parts_of_a_raw_entry_are_checked_once() {
+fn uncompressed_entry_is_checked_once() {
     let builder = large();
     let (source, archive) = recorded(builder.bytes.clone());
     let entry = archive.find(b"noise/00007").unwrap().unwrap().1;
@@ -108,7 +109,7 @@ fn parts_of_a_raw_entry_are_checked_once() {
 }
 
 #[test]
-fn digests_of_a_block_cost_its_directory() {
+fn digests_cost_one_block_index_read() {
     let builder = large();
     let (source, archive) = recorded(builder.bytes.clone());
     let entries: Vec<_> = archive.entries(archive.subtree(Some(b"noise")).unwrap()).map(Result::unwrap).collect();
@@ -121,7 +122,7 @@ fn digests_of_a_block_cost_its_directory() {
 }
 
 #[test]
-fn readers_of_one_block_decode_it_once() {
+fn concurrent_readers_decode_a_block_once() {
     let builder = large();
     let (source, archive) = recorded(builder.bytes.clone());
     let entries: Vec<_> = archive.entries(archive.subtree(Some(b"text")).unwrap()).skip(1).take(8).map(Result::unwrap).collect();
@@ -139,7 +140,7 @@ fn readers_of_one_block_decode_it_once() {
 }
 
 #[test]
-fn a_damaged_block_is_read_once() {
+fn damaged_block_is_read_once() {
     let mut builder = large();
     let block = builder.frames.iter().filter(|frame| frame.0 == FrameKind::Block).nth(1).unwrap().1;
     builder.bytes[block as usize + 80] ^= 1;
@@ -151,7 +152,7 @@ fn a_damaged_block_is_read_once() {
 }
 
 #[test]
-fn tiny_caches_still_read() {
+fn tiny_caches_work() {
     let builder = large();
     for cache_bytes in [0, 1, 1_000, 100_000] {
         let options = OpenOptions { cache_bytes, ..OpenOptions::default() };
@@ -163,9 +164,10 @@ fn tiny_caches_still_read() {
     }
 }
 
-/// The promise of the spec, section 16, and of the design: three reads and 128 KiB beside the block for one of a million entries.
+/// The guarantee of section 16 and of the design: three reads and 128 KiB in addition to the block,
+/// for one of a million entries.
 #[test]
-fn a_block_that_no_cache_holds_is_decoded_once() {
+fn block_larger_than_the_cache_is_decoded_once() {
     let builder = large();
     let source = Arc::new(RecordingSource::new(MemorySource::new(builder.bytes.clone())));
     let options = OpenOptions { cache_bytes: 1 << 10, ..OpenOptions::default() };
@@ -179,7 +181,7 @@ fn a_block_that_no_cache_holds_is_decoded_once() {
 }
 
 #[test]
-fn one_of_a_million_entries_is_cheap() {
+fn lookup_among_a_million_entries_is_cheap() {
     let mut writer = Writer::create(Vec::new(), WriterOptions::balanced()).unwrap();
     let mut directories = BTreeSet::new();
     for i in 0u32..1_000_000 {
@@ -205,7 +207,7 @@ fn one_of_a_million_entries_is_cheap() {
     assert_eq!(archive.subtree(Some(b"shard-123")).unwrap().count(), 5_026);
     let listed: Vec<Entry> = archive.children(None).map(Result::unwrap).collect();
     assert_eq!(listed.len(), 200);
-    // Subtrees are skipped: about a leaf for each child, not all the leaves there are.
+    // Subtrees are skipped: about one leaf page per child is read, not all of them.
     assert!(source.take().len() <= 210);
     assert_eq!(archive.totals(0..u64::MAX).unwrap(), Totals { entries: stats.entries, content_bytes: 4_000_000 });
     assert_eq!(source.take().len(), 0);

@@ -1,4 +1,4 @@
-//! Damage costs what it hits, and never gives wrong content.
+//! Damage affects only the damaged parts, and never causes wrong content.
 
 use crate::content::HasContent as _;
 use std::collections::BTreeSet;
@@ -7,8 +7,8 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::content::{Content, Segment};
+use crate::entry_page::{Child, EntryPage, InnerPage};
 use crate::frame::FrameKind;
-use crate::page::{Child, InnerPage, Page};
 use crate::reader::NraReader;
 use crate::reader::tests::build::{Builder, path, small, text};
 use crate::reader::tests::{content, open};
@@ -20,7 +20,7 @@ use nra_core::path::EntryPath;
 use nra_core::source::{MemorySource, ReadAt};
 use nra_core::testing::noise;
 
-/// Opens and reads all it can; panics on wrong content. Returns what reads.
+/// Opens an archive and reads everything. Panics on wrong content. Returns the readable paths.
 fn readable(builder: &Builder, bytes: &[u8]) -> BTreeSet<EntryPath> {
     let Ok(archive) = open(bytes) else { return BTreeSet::new() };
     let mut good = BTreeSet::new();
@@ -40,10 +40,10 @@ fn readable(builder: &Builder, bytes: &[u8]) -> BTreeSet<EntryPath> {
     good
 }
 
-/// Entries with content in the frame at `offset`.
+/// Returns the entries with content in the frame at `offset`.
 fn users(builder: &Builder, offset: u64) -> BTreeSet<EntryPath> {
     let uses = |entry: &&Entry| match entry.content() {
-        Content::Extent(extent) | Content::Raw(extent, _) => extent.block.offset == offset,
+        Content::Extent(extent) | Content::Uncompressed(extent, _) => extent.block.offset == offset,
         Content::List(segments, _) => {
             segments.iter().any(|segment| matches!(segment, Segment::Data(extent) if extent.block.offset == offset))
         }
@@ -57,7 +57,7 @@ fn all(builder: &Builder) -> BTreeSet<EntryPath> {
 }
 
 #[test]
-fn any_flipped_byte_costs_no_more_than_its_block() {
+fn flipped_byte_affects_at_most_one_block() {
     let builder = small();
     let all = all(&builder);
     for at in 0..builder.bytes.len() {
@@ -77,16 +77,17 @@ fn any_flipped_byte_costs_no_more_than_its_block() {
 }
 
 #[test]
-fn any_cut_leaves_right_content_or_none() {
+fn truncated_archive_returns_correct_content_or_none() {
     let (builder, mut most) = (small(), 0);
     let all = all(&builder);
     for len in 0..builder.bytes.len() {
         let good = readable(&builder, &builder.bytes[..len]);
-        // What lies in front of the cut with its record stays: that of an entry with one extent lies in its block, others may be in any.
+        // An entry whose content and record precede the cut survives. An entry with one extent is
+        // recorded in its block, others in any block.
         let blocks = builder.frames.iter().filter(|frame| frame.0 == FrameKind::Block);
         let cut: Vec<u64> = blocks.filter(|block| block.1 + block.2 > len as u64).map(|block| block.1).collect();
         let may_be_hurt = |entry: &&Entry| match entry.content() {
-            Content::Extent(extent) | Content::Raw(extent, _) => cut.contains(&extent.block.offset),
+            Content::Extent(extent) | Content::Uncompressed(extent, _) => cut.contains(&extent.block.offset),
             _ => !cut.is_empty(),
         };
         let hurt: BTreeSet<_> = builder.entries.values().filter(may_be_hurt).map(|entry| entry.path.clone()).collect();
@@ -98,7 +99,7 @@ fn any_cut_leaves_right_content_or_none() {
 }
 
 #[test]
-fn entries_survive_the_loss_of_any_part_of_the_index() {
+fn entries_survive_the_loss_of_any_index_page() {
     for fanout in [1, 2, 3, 100] {
         let mut builder = small();
         builder.fanout = fanout;
@@ -128,7 +129,7 @@ fn entries_survive_the_loss_of_any_part_of_the_index() {
 }
 
 #[test]
-fn a_damaged_page_is_told_when_recovering_is_off() {
+fn strict_reader_reports_a_damaged_page() {
     let mut builder = small();
     builder.fanout = 3;
     builder.commit();
@@ -147,21 +148,21 @@ fn a_damaged_page_is_told_when_recovering_is_off() {
 }
 
 #[test]
-fn one_bad_byte_in_a_raw_block_costs_one_entry() {
+fn bad_byte_in_an_uncompressed_block_affects_one_entry() {
     let builder = small();
     let raw = builder.entries[&path("dir/raw1")].position().0 as usize;
     let mut bytes = builder.bytes.clone();
     bytes[raw + 64 + 310] ^= 4;
     let expected: BTreeSet<_> = all(&builder).into_iter().filter(|entry| entry != &path("dir/raw2")).collect();
     assert_eq!(readable(&builder, &bytes), expected);
-    // Without the index the digests in the directory tell the same.
+    // Without the tree, the digests in the block index show the same.
     let end = bytes.len();
     bytes[end - 400..].fill(0);
     assert_eq!(readable(&builder, &bytes), expected);
 }
 
 #[test]
-fn records_of_former_states_are_told() {
+fn names_from_earlier_commits_are_reported() {
     let mut builder = small();
     builder.entries.remove(&path("t3"));
     let file = Entry::new(path("raw3/now-a-directory"), Kind::File);
@@ -178,7 +179,7 @@ fn records_of_former_states_are_told() {
 }
 
 #[test]
-fn missing_parents_are_added() {
+fn missing_parents_are_implied() {
     let mut builder = Builder::new();
     builder.block(Method::zstd(3), &[("a/b/c/one", &text(300, 1))]);
     builder.block(Method::zstd(3), &[("a/b/c/two", &text(300, 2)), ("q", &noise(50, 1))]);
@@ -195,19 +196,19 @@ fn missing_parents_are_added() {
 }
 
 #[test]
-fn arbitrary_files_do_no_harm() {
+fn arbitrary_files_do_not_panic() {
     for seed in 0..200 {
         let mut bytes = noise(700 + seed as usize * 13, seed);
         bytes[..6].copy_from_slice(b"NRA\0\x05\0");
         assert!(open(&bytes).is_err());
     }
-    // Sync bytes all over must not make the search slow.
+    // Many sync bytes must not slow down the search.
     let bytes = [&b"NRA\0\x05\0"[..], &[0; 250], &[0x8a, 0x4e, 0x0d, 0x0a, 1, 0, 0, 0].repeat(1 << 20)].concat();
     assert!(open(&bytes).is_err());
 }
 
 #[test]
-fn what_lies_below_a_lost_directory_is_no_child() {
+fn descendants_of_a_lost_directory_are_not_children() {
     let mut builder = Builder::new();
     for directory in ["a", "b"] {
         for i in 0..20 {
@@ -216,7 +217,7 @@ fn what_lies_below_a_lost_directory_is_no_child() {
     }
     builder.entry(Entry::new(path("c"), Kind::File));
     builder.commit();
-    // The leaf in which `b` stands; its neighbours begin with `a` and with what lies below `b`.
+    // The leaf page with `b`; its neighbors start with `a` and below `b`.
     let leaves: Vec<_> = builder.frames.iter().filter(|frame| frame.0 == FrameKind::EntryPage).collect();
     let hit = leaves[21 / builder.fanout].1 as usize + 80;
     builder.bytes[hit] ^= 1;
@@ -229,7 +230,7 @@ fn what_lies_below_a_lost_directory_is_no_child() {
     assert_eq!(names, ["a", "c"]);
 }
 
-/// Offset and length of the first leaf of the last commit.
+/// Returns offset and length of the first leaf page of the last commit.
 fn first_leaf(builder: &Builder) -> (usize, usize) {
     let commits: Vec<usize> = (0..builder.frames.len()).filter(|&i| builder.frames[i].0 == FrameKind::Commit).collect();
     let from = commits.len().checked_sub(2).map_or(0, |before| commits[before]);
@@ -238,7 +239,7 @@ fn first_leaf(builder: &Builder) -> (usize, usize) {
 }
 
 #[test]
-fn what_lies_behind_a_commit_stands_in_for_nothing_of_it() {
+fn entries_of_later_commits_do_not_replace_lost_ones() {
     let mut builder = small();
     let (leaf, _) = first_leaf(&builder);
     let whole = builder.entries.clone();
@@ -253,7 +254,7 @@ fn what_lies_behind_a_commit_stands_in_for_nothing_of_it() {
 }
 
 #[test]
-fn a_slot_whose_commit_is_lost_does_not_hide_what_came_before() {
+fn commit_slot_of_a_lost_commit_does_not_hide_earlier_commits() {
     let mut builder = small();
     builder.note_slot();
     builder.block(Method::NONE, &[("second", &noise(300, 50))]);
@@ -266,7 +267,7 @@ fn a_slot_whose_commit_is_lost_does_not_hide_what_came_before() {
     let archive = open(&builder.bytes).unwrap();
     assert!(archive.is_index_damaged());
     assert_eq!(archive.info().commit, None);
-    assert!(archive.remarks()[0].contains("directories of its blocks"), "{:?}", archive.remarks());
+    assert!(archive.remarks()[0].contains("found in block indexes"), "{:?}", archive.remarks());
     assert!(archive.find(b"second").unwrap().is_some());
     let trusting = OpenOptions { recover: false, ..OpenOptions::default() };
     let refused = NraReader::open(Arc::new(MemorySource::new(builder.bytes)), &trusting).err().unwrap();
@@ -274,14 +275,14 @@ fn a_slot_whose_commit_is_lost_does_not_hide_what_came_before() {
 }
 
 #[test]
-fn a_leaf_is_reached_by_one_key_only() {
+fn leaf_is_reachable_by_one_key_only() {
     let mut builder = small();
-    let leaf = Page::Leaf(builder.entries.values().cloned().collect()).encode();
+    let leaf = EntryPage::Leaf(builder.entries.values().cloned().collect()).encode();
     let (page, _) = builder.frame(FrameKind::EntryPage, Method::zstd(3), &leaf, b"");
     let (entries, content_bytes) = (builder.commit.entries, builder.commit.content_bytes);
     let keys = ["", "a", "b", "c", "zz"];
     let children = keys.map(|key| Child { key: key.as_bytes().into(), page, entries, content_bytes }).to_vec();
-    let root = Page::Inner(InnerPage { level: 1, children }).encode();
+    let root = EntryPage::Inner(InnerPage { level: 1, children }).encode();
     builder.commit.entry_root = Some(builder.frame(FrameKind::EntryPage, Method::zstd(3), &root, b"").0);
     builder.commit.entries = 5 * entries;
     builder.commit.files *= 5;
@@ -290,7 +291,7 @@ fn a_leaf_is_reached_by_one_key_only() {
     let trusting = OpenOptions { recover: false, ..OpenOptions::default() };
     let archive = NraReader::open(Arc::new(MemorySource::new(builder.bytes.clone())), &trusting).unwrap();
     let (good, bad): (Vec<_>, Vec<_>) = archive.entries(0..u64::MAX).partition(Result::is_ok);
-    // All its entries lie between "c" and "zz".
+    // All its entries are between "c" and "zz".
     assert_eq!((good.len(), bad.len()), (builder.entries.len(), 4));
     let archive = open(&builder.bytes).unwrap();
     let found: Vec<EntryPath> = archive.entries(0..u64::MAX).flatten().map(|entry| entry.path).collect();
@@ -298,7 +299,7 @@ fn a_leaf_is_reached_by_one_key_only() {
 }
 
 #[test]
-fn a_scan_that_the_system_stopped_is_made_again() {
+fn scan_is_retried_after_an_io_error() {
     struct Flaky(MemorySource, AtomicBool);
     impl ReadAt for Flaky {
         fn len(&self) -> u64 {
@@ -329,7 +330,7 @@ fn a_scan_that_the_system_stopped_is_made_again() {
 }
 
 #[test]
-fn a_scan_is_refused_the_memory_that_a_small_file_should_not_need() {
+fn scan_of_a_small_file_has_a_memory_limit() {
     let mut builder = Builder::new();
     for block in 0..4 {
         for number in 0..10_000 {
@@ -344,9 +345,10 @@ fn a_scan_is_refused_the_memory_that_a_small_file_should_not_need() {
     assert!(matches!(refused, Some(Error::Limit { what: "memory for the recorded entries", .. })), "{refused:?}");
 }
 
-/// A file of 1,584 bytes whose one entry has an extent map of 4 pages: each names the one below it 4,096 times.
+/// A file of 1,584 bytes. The extent map of its only entry has 4 pages; each refers 4,096 times to
+/// the next.
 #[test]
-fn shared_pages_of_an_extent_map_are_refused() {
+fn shared_extent_map_pages_are_rejected() {
     let archive = open(include_bytes!("../../../../../tests/fixtures/nra5/shared-map-pages.nra")).unwrap();
     let (_, entry) = archive.find(b"bomb").unwrap().unwrap();
     assert!(entry.size > 1 << 36);
@@ -356,8 +358,8 @@ fn shared_pages_of_an_extent_map_are_refused() {
     refused(archive.runs(&entry, 8).map(drop));
     refused(archive.each_segment(&entry, 0..entry.size, &mut |_, _| Ok(())));
     refused(archive.with_content(&entry, Access::Sequential, &mut |_| Ok(())));
-    // It claims more than there is memory.
+    // It claims more content than there is memory.
     refused(archive.read_all(&entry, u64::MAX).map(drop));
-    // One page of the map is enough for what is at the front.
+    // One page of the map suffices for the first bytes.
     assert_eq!(archive.read_at(&entry, 0, &mut [0; 2]).unwrap(), 2);
 }

@@ -1,4 +1,4 @@
-//! Commits before the newest: each reads as it was, the list of them, and broken chains.
+//! Earlier commits: content, listing and broken chains.
 
 use std::sync::Arc;
 
@@ -14,7 +14,8 @@ use nra_core::testing::noise;
 /// Paths and sizes of all entries.
 type List = Vec<(String, u64)>;
 
-/// Three commits: `small`, a file more, a file less and another content; with what each lists and where it ends.
+/// Three commits: `small`, one file added, one file removed and other content. Also returns the
+/// listing and end of each.
 fn three() -> (Vec<u8>, Vec<List>, Vec<u64>) {
     let mut builder = small();
     let (mut lists, mut ends) = (vec![list(&builder)], vec![builder.bytes.len() as u64]);
@@ -45,7 +46,7 @@ fn open_at(bytes: &[u8], number: u64) -> Result<Box<dyn Archive>> {
 }
 
 #[test]
-fn each_commit_reads_as_it_was() {
+fn every_commit_reads_as_written() {
     let (bytes, lists, _) = three();
     for (number, expected) in (1..).zip(&lists) {
         let archive = open_at(&bytes, number).unwrap();
@@ -63,7 +64,7 @@ fn each_commit_reads_as_it_was() {
 }
 
 #[test]
-fn commits_are_told_from_the_one_that_is_read() {
+fn history_starts_at_the_open_commit() {
     let (bytes, lists, ends) = three();
     let commits = |number| open_at(&bytes, number).unwrap().commits().collect::<Result<Vec<CommitInfo>>>().unwrap();
     let all = commits(3);
@@ -78,7 +79,7 @@ fn commits_are_told_from_the_one_that_is_read() {
 }
 
 #[test]
-fn a_commit_that_is_not_there_is_refused_with_those_that_are() {
+fn missing_commit_is_rejected_with_the_available_range() {
     let refused = |bytes: &[u8], number| open_at(bytes, number).err().unwrap().to_string();
     let bytes = three().0;
     assert_eq!(refused(&bytes, 4), "there is no commit 4; the archive has commits 1 to 3");
@@ -87,7 +88,7 @@ fn a_commit_that_is_not_there_is_refused_with_those_that_are() {
 }
 
 #[test]
-fn a_damaged_commit_ends_the_history_but_not_the_archive() {
+fn damaged_commit_ends_the_history_only() {
     let (mut bytes, lists, ends) = three();
     let payload = usize::try_from(ends[0]).unwrap() - 64 - 100;
     bytes[payload] ^= 1;
@@ -99,7 +100,7 @@ fn a_damaged_commit_ends_the_history_but_not_the_archive() {
 }
 
 #[test]
-fn a_chain_that_is_none_is_refused() {
+fn inconsistent_commit_chain_is_rejected() {
     let attempt = |change: &dyn Fn(&mut Builder)| {
         let mut builder = small();
         change(&mut builder);
@@ -113,7 +114,7 @@ fn a_chain_that_is_none_is_refused() {
 }
 
 #[test]
-fn what_leads_to_an_earlier_commit_is_read_once() {
+fn earlier_commit_is_located_with_one_read() {
     let mut builder = small();
     let first = list(&builder);
     builder.block(Method::NONE, &[("much", &noise(300_000, 7))]);

@@ -1,9 +1,9 @@
-//! Looking up, listing and reading archives that are whole.
+//! Lookup, listing and reading of undamaged archives.
 
 use std::io::{Read, Seek, SeekFrom};
 use std::sync::Arc;
 
-use crate::head::Tail;
+use crate::footer::Footer;
 use crate::reader::NraReader;
 use crate::reader::tests::build::{Builder, path, small, text};
 use crate::reader::tests::{content, names, open};
@@ -16,7 +16,7 @@ use nra_core::source::MemorySource;
 use nra_core::testing::noise;
 
 #[test]
-fn everything_comes_back() {
+fn all_entries_and_content_round_trip() {
     for fanout in [1, 2, 3, 4, 100] {
         let mut builder = small();
         builder.fanout = fanout;
@@ -45,7 +45,7 @@ fn everything_comes_back() {
 }
 
 #[test]
-fn directories_are_ranges() {
+fn directories_are_ranges_of_entries() {
     for fanout in [1, 2, 3, 100] {
         let mut builder = small();
         builder.fanout = fanout;
@@ -83,7 +83,7 @@ fn directories_are_ranges() {
 }
 
 #[test]
-fn parts_of_content_are_read() {
+fn ranges_of_content_are_readable() {
     let builder = small();
     let archive = open(&builder.bytes).unwrap();
     for (path, expected) in &builder.contents {
@@ -112,7 +112,7 @@ fn parts_of_content_are_read() {
 }
 
 #[test]
-fn dictionaries_are_found() {
+fn dictionaries_are_resolved() {
     let samples: Vec<Vec<u8>> = (0..2_000).map(|i| text(60, i)).collect();
     let mut builder = Builder::new();
     builder.dictionary(Dictionary::train(&samples, 4 << 10).unwrap());
@@ -125,7 +125,7 @@ fn dictionaries_are_found() {
 }
 
 #[test]
-fn padding_and_empty_archives() {
+fn padding_and_empty_archives_are_valid() {
     let mut builder = Builder::new();
     builder.commit();
     let archive = open(&builder.bytes).unwrap();
@@ -145,28 +145,28 @@ fn padding_and_empty_archives() {
 }
 
 #[test]
-fn features_are_refused_by_name() {
+fn unknown_features_are_rejected_by_name() {
     for (required, name) in [(1 << 1, "bit 1"), (1 << 5 | 1, "bit 5")] {
         let mut builder = small();
-        builder.head.required = required;
-        // The tail of an encrypted archive names its key frame.
+        builder.superblock.required = required;
+        // The footer of an encrypted archive names its key frame.
         builder.commit.number = 3;
         let before = builder.bytes.len() as u64;
-        let tail = Tail {
+        let footer = Footer {
             required,
             commit_offset: before - 64,
             commit_length: 64,
             keys: if required & 1 == 1 { (256, 64) } else { (0, 0) },
             number: 1,
         };
-        builder.bytes.extend_from_slice(&tail.encode(before));
+        builder.bytes.extend_from_slice(&footer.encode(before));
         let error = open(&builder.bytes).err().unwrap();
         assert_eq!(error.to_string(), format!("required feature {name} is not supported (known: encryption)"));
     }
 }
 
 #[test]
-fn an_unfinished_append_is_ignored_and_told() {
+fn unfinished_append_is_ignored_and_reported() {
     let mut builder = small();
     let whole = builder.entries.clone();
     builder.note_slot();
@@ -175,7 +175,7 @@ fn an_unfinished_append_is_ignored_and_told() {
         let archive = open(&builder.bytes[..cut]).unwrap();
         assert!(archive.entries(0..99).map(Result::unwrap).eq(whole.values().cloned()));
         assert!(!archive.is_index_damaged());
-        assert!(archive.remarks()[0].contains("append that did not finish"), "{:?}", archive.remarks());
+        assert!(archive.remarks()[0].contains("unfinished append"), "{:?}", archive.remarks());
     }
     builder.commit();
     let archive = open(&builder.bytes).unwrap();
@@ -184,32 +184,32 @@ fn an_unfinished_append_is_ignored_and_told() {
 }
 
 #[test]
-fn a_finished_append_is_not_lost_with_its_tail() {
+fn finished_append_survives_the_loss_of_its_footer() {
     let mut builder = small();
     builder.note_slot();
     builder.block(Method::NONE, &[("zz-new", &noise(900, 4))]);
     let block_end = builder.bytes.len();
     builder.commit();
-    let tail = builder.bytes.len() - 20;
-    builder.bytes[tail] ^= 1;
+    let footer = builder.bytes.len() - 20;
+    builder.bytes[footer] ^= 1;
     let archive = open(&builder.bytes).unwrap();
     assert!(archive.entries(0..99).map(Result::unwrap).eq(builder.entries.values().cloned()));
     assert!(archive.is_index_damaged());
-    assert!(archive.remarks()[0].contains("opened by its last commit"), "{:?}", archive.remarks());
+    assert!(archive.remarks()[0].contains("the last commit was opened"), "{:?}", archive.remarks());
     let trusting = OpenOptions { recover: false, ..OpenOptions::default() };
     let archive = NraReader::open(Arc::new(MemorySource::new(builder.bytes.clone())), &trusting).unwrap();
     assert!(archive.find(b"zz-new").unwrap().is_none(), "the slot leads to the state before");
-    // A commit is written behind its frames: if these do not read, they are damaged.
+    // A commit frame follows its frames; unreadable ones are damage.
     builder.bytes[block_end - 64..block_end + 64].fill(0);
     let archive = open(&builder.bytes).unwrap();
     let (_, new) = archive.find(b"zz-new").unwrap().unwrap();
     assert_eq!(archive.read_all(&new, 900).unwrap(), noise(900, 4));
     assert!(archive.is_index_damaged());
-    assert!(archive.remarks()[0].contains("opened by its last commit"), "{:?}", archive.remarks());
+    assert!(archive.remarks()[0].contains("the last commit was opened"), "{:?}", archive.remarks());
 }
 
 #[test]
-fn link_targets_and_kinds_stay() {
+fn link_targets_and_kinds_round_trip() {
     let builder = small();
     let archive = NraReader::open(Arc::new(MemorySource::new(builder.bytes)), &OpenOptions::default()).unwrap();
     let (_, link) = archive.find(b"dir/link").unwrap().unwrap();

@@ -1,4 +1,4 @@
-//! Reading archives that were built by hand.
+//! Tests of the reader with handmade archives.
 
 mod build;
 mod cost;
@@ -20,7 +20,7 @@ fn open(bytes: &[u8]) -> Result<NraReader> {
     NraReader::open(Arc::new(MemorySource::new(bytes)), &OpenOptions::default())
 }
 
-/// Reads the whole content in each way there is, which must agree.
+/// Reads the whole content in every way. The results must agree.
 fn content(archive: &dyn Archive, entry: &Entry) -> Result<Vec<u8>> {
     let whole = archive.read_all(entry, u64::MAX)?;
     for access in [Access::Random, Access::Sequential] {
@@ -37,7 +37,7 @@ fn content(archive: &dyn Archive, entry: &Entry) -> Result<Vec<u8>> {
     Ok(whole)
 }
 
-/// Returns the paths of entries, errors as text.
+/// Returns the paths of entries, and errors as text.
 fn names(entries: impl Iterator<Item = Result<Entry>>) -> Vec<String> {
     entries.map(|entry| entry.map_or_else(|error| format!("error: {error}"), |entry| entry.path.to_string())).collect()
 }

@@ -1,4 +1,5 @@
-//! The table of what survives which damage, row by row: plain and encrypted archives, of one commit and of several.
+//! The table of effects of damage, row by row: plain and encrypted archives, of one and of several
+//! commits.
 //!
 //! Spec: nra.md, section 22.
 
@@ -9,14 +10,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::block_index::BlockIndex;
 use crate::content::{Content, Extent, Segment};
-use crate::directory::Directory;
+use crate::footer::Footer;
 use crate::frame::{FrameHeader, FrameKind};
-use crate::head::Tail;
 use crate::layout::SUPERBLOCK_LEN;
+use crate::reader::frame_walk::{FrameWalk, Step};
 use crate::reader::tests::build::{path, text};
-use crate::reader::walk::{Step, Walk};
-use crate::reader::{NraReader, frames, open_remains};
+use crate::reader::{NraReader, frames, open_for_salvage};
 use crate::recovery::protect;
 use crate::writer::{BlockPolicy, DictionaryPolicy, NewContent, Writer, WriterOptions};
 use nra_core::archive::{Archive, Depth, OpenOptions};
@@ -29,23 +30,23 @@ use nra_core::progress::Recorder;
 use nra_core::source::{FileStore, MemorySource};
 use nra_core::testing::noise;
 
-/// First cell of a row, and what is tried.
+/// First cell of a row, and its test.
 type Row = (&'static str, fn(&Sample));
 
 const ROWS: [Row; 18] = [
-    ("payload of a block", payload_of_a_block),
-    ("block index of a block", directory_of_a_block),
-    ("header of a block", header_of_a_block),
+    ("payload of a block", block_payload_row),
+    ("block index", block_index_row),
+    ("header of a block", block_header_row),
     ("a dictionary", dictionary),
-    ("a leaf or inner page of the entry tree, the root page, the commit frame", index),
-    ("the footer", tail),
-    ("the footer, replaced by that of an earlier commit", stale_tail),
-    ("superblock, all pages of the entry tree, commit frame and footer at once", all_but_content),
+    ("a leaf or inner page of the entry tree, the root, the commit", index),
+    ("the tail", footer),
+    ("the tail, by that of an earlier commit", stale_tail),
+    ("head, all pages of the entry tree, commit and tail at once", all_but_content),
     ("a page of an extent map", extent_page),
-    ("a page of a chunk run, the archive attributes", side_pages),
-    ("the superblock, a commit slot", head),
+    ("a page of a chunk run, attributes", side_pages),
+    ("head, slots", superblock),
     ("the key frame of the newest commit", keys),
-    ("one byte of a sealed payload", payload_of_a_block),
+    ("one byte of a sealed payload", block_payload_row),
     ("padding", padding),
     ("the end of the file is missing", cut),
     ("commit frame and footer of an append at once", end_of_append),
@@ -54,7 +55,7 @@ const ROWS: [Row; 18] = [
 ];
 
 type Names = BTreeSet<String>;
-/// Contents by path; `None` for what is no file.
+/// Content by path; `None` for entries that are not files.
 type Contents = BTreeMap<String, Option<Vec<u8>>>;
 
 struct Frame {
@@ -62,7 +63,7 @@ struct Frame {
     range: Range<usize>,
 }
 
-/// An archive and what is known of it.
+/// An archive and facts about it.
 struct Sample {
     bytes: Vec<u8>,
     sealed: bool,
@@ -70,14 +71,14 @@ struct Sample {
     newest: Contents,
     former: Vec<Contents>,
     frames: Vec<Frame>,
-    /// Where the content of each file lies, and whether it is raw.
+    /// Extents of each file, and whether they are uncompressed.
     extents: BTreeMap<String, (Vec<Extent>, bool)>,
-    /// Files that the directory of a block tells, by its offset.
+    /// Files recorded in each block index, by block offset.
     recorded: BTreeMap<usize, Names>,
 }
 
-/// What was found of a damaged archive.
-struct Found {
+/// What was read from a damaged archive.
+struct Outcome {
     good: Names,
     told: bool,
 }
@@ -117,19 +118,20 @@ fn contents(reader: &NraReader) -> Contents {
     reader.entries(0..reader.entry_count()).map(Result::unwrap).map(|entry| (entry.path.to_string(), content(&entry))).collect()
 }
 
-/// Writes the archive: texts in blocks with a dictionary, raw content, a file with an extent map, many names, attributes.
+/// Writes the archive: text in blocks with a dictionary, uncompressed content, a file with an
+/// extent map, many names, attributes.
 fn write(sealed: bool, commits: u64) -> Vec<u8> {
     let mut writer = Writer::create(Vec::new(), options(sealed)).unwrap();
     (0..12).for_each(|i| add(&mut writer, &format!("text/{i}"), &text(3_000, i)));
     (0..10).for_each(|i| add(&mut writer, &format!("raw/{i}"), &noise(9_000, i)));
     (0..3_000).for_each(|i| add(&mut writer, &format!("many/{i:04} of a name that takes its place"), b""));
-    writer.begin(Entry::new(path("mapped"), Kind::File)).unwrap();
+    writer.begin_file(Entry::new(path("mapped"), Kind::File)).unwrap();
     for i in 0..1_100 {
-        let piece = noise(40, 1_000 + i % 5);
-        writer.piece(&piece, Digest::of(&piece), true).unwrap();
-        writer.hole(9).unwrap();
+        let chunk = noise(40, 1_000 + i % 5);
+        writer.add_chunk(&chunk, Digest::of(&chunk), true).unwrap();
+        writer.add_hole(9).unwrap();
     }
-    writer.end(None).unwrap();
+    writer.end_file(None).unwrap();
     let mut bytes = writer.finish(&Recorder::default()).unwrap().0;
     for commit in 2..=commits {
         let file = tempfile::NamedTempFile::new().unwrap();
@@ -153,14 +155,14 @@ impl Sample {
         let bytes = write(sealed, commits);
         let reader = open(&bytes, false, None).unwrap();
         let (mut frames, mut recorded) = (Vec::new(), BTreeMap::new());
-        let mut walk = Walk::new(&reader.window);
+        let mut walk = FrameWalk::new(&reader.window);
         while let Some(step) = walk.next().unwrap() {
             let Step::Frame { offset, start } = step else { continue };
             let at = usize::try_from(offset).unwrap();
             if start.header.kind == FrameKind::Block {
-                let directory = frames::directory(&reader.window, &start, offset).unwrap();
-                let directory = Directory::parse(&directory, offset, start.header.raw_len).unwrap();
-                let files = directory.entries.into_iter().filter(|entry| entry.kind == Kind::File);
+                let block_index = frames::block_index(&reader.window, &start, offset).unwrap();
+                let block_index = BlockIndex::parse(&block_index, offset, start.header.raw_len).unwrap();
+                let files = block_index.entries.into_iter().filter(|entry| entry.kind == Kind::File);
                 recorded.insert(at, files.map(|entry| entry.path.to_string()).collect());
             }
             frames.push(Frame { range: at..at + usize::try_from(start.header.frame_len()).unwrap(), header: start.header });
@@ -176,7 +178,7 @@ impl Sample {
                     Ok(())
                 })
                 .unwrap();
-            extents.insert(entry.path.to_string(), (own, matches!(entry.content(), Content::Raw(..))));
+            extents.insert(entry.path.to_string(), (own, matches!(entry.content(), Content::Uncompressed(..))));
         }
         let newest = contents(&reader);
         let former = (1..commits).map(|number| contents(&open(&bytes, false, Some(number)).unwrap())).collect();
@@ -195,7 +197,7 @@ impl Sample {
         self.of_kind(&[FrameKind::EntryPage, FrameKind::Commit])
     }
 
-    fn tail(&self) -> Range<usize> {
+    fn footer(&self) -> Range<usize> {
         self.bytes.len() - 64..self.bytes.len()
     }
 
@@ -203,7 +205,7 @@ impl Sample {
         self.newest.keys().cloned().collect()
     }
 
-    /// Files with an extent in a block that `is_hit` says yes to.
+    /// Returns the files with an extent for which `is_hit` returns true.
     fn users(&self, is_hit: impl Fn(&Extent, bool) -> bool) -> Names {
         let hit = |(_, (extents, raw)): &(&String, &(Vec<Extent>, bool))| extents.iter().any(|extent| is_hit(extent, *raw));
         self.extents.iter().filter(hit).map(|(name, _)| name.clone()).collect()
@@ -221,11 +223,11 @@ impl Sample {
         bytes
     }
 
-    /// Reads what is left; panics on content that never was.
-    fn read(&self, bytes: Vec<u8>) -> Found {
-        let mut found = Found { good: Names::new(), told: true };
+    /// Reads everything. Panics on content that never existed.
+    fn read(&self, bytes: Vec<u8>) -> Outcome {
+        let mut found = Outcome { good: Names::new(), told: true };
         let options = OpenOptions { key: Some(key()), ..OpenOptions::default() };
-        let Ok((reader, base)) = open_remains(Arc::new(MemorySource::new(bytes)), &options) else { return found };
+        let Ok((reader, base)) = open_for_salvage(Arc::new(MemorySource::new(bytes)), &options) else { return found };
         let mut others = Vec::new();
         for entry in reader.entries(0..reader.entry_count()).filter_map(Result::ok) {
             let name = entry.path.to_string();
@@ -253,7 +255,7 @@ impl Sample {
         self.newest.keys().filter(|name| !good.contains(*name)).cloned().collect()
     }
 
-    /// Checks that nothing is lost; returns whether something was told.
+    /// Asserts that nothing is lost. Returns whether something was reported.
     fn keeps_all(&self, what: &str, bytes: Vec<u8>) -> bool {
         let found = self.read(bytes);
         let lost: Names = self.all().difference(&found.good).cloned().collect();
@@ -261,18 +263,18 @@ impl Sample {
         found.told
     }
 
-    fn is_found_by_verify(&self, bytes: &[u8]) -> bool {
+    fn is_detected_by_verify(&self, bytes: &[u8]) -> bool {
         let verdict = open(bytes, true, None).unwrap().verify(Depth::Full, None, &Recorder::default()).unwrap();
         !verdict.damage.is_empty()
     }
 }
 
-fn payload_of_a_block(sample: &Sample) {
+fn block_payload_row(sample: &Sample) {
     for block in sample.blocks().into_iter().filter(|block| block.header.raw_len > 0) {
         let span = usize::try_from(block.header.payload_span()).unwrap();
         let start = block.range.start + usize::try_from(block.header.payload_start()).unwrap();
         for at in [0, span / 3, span - 1] {
-            // Raw bytes that the damaged one stands for.
+            // Raw bytes that the damaged byte stands for.
             let (raw, stored) = (SEGMENT as usize, SEGMENT as usize + TAG_LEN);
             let hit = if sample.sealed { at / stored * raw..(at / stored + 1) * raw } else { at..at + 1 };
             let (from, to) = (hit.start as u64, hit.end as u64);
@@ -281,21 +283,21 @@ fn payload_of_a_block(sample: &Sample) {
                 extent.block.offset == block.range.start as u64 && (block.header.codec != Codec::None || overlaps(extent))
             });
             let bytes = sample.changed(start + at);
-            assert!(sample.is_found_by_verify(&bytes));
+            assert!(sample.is_detected_by_verify(&bytes));
             assert_eq!(sample.lost(bytes), expected, "byte {at} of the payload of the block at {}", block.range.start);
         }
     }
 }
 
-fn directory_of_a_block(sample: &Sample) {
+fn block_index_row(sample: &Sample) {
     for block in sample.blocks() {
-        let at = block.range.start + usize::try_from(block.header.directory_start()).unwrap();
+        let at = block.range.start + usize::try_from(block.header.block_index_start()).unwrap();
         let mut bytes = sample.changed(at + 1);
         assert!(!sample.keeps_all("with the index", bytes.clone()));
         for frame in sample.index_frames() {
             bytes[frame.range.clone()].fill(0);
         }
-        bytes[sample.tail()].fill(0);
+        bytes[sample.footer()].fill(0);
         let lost = sample.lost(bytes);
         let recorded = &sample.recorded[&block.range.start];
         assert!(lost.is_subset(recorded), "{lost:?} are not recorded in the block at {}", block.range.start);
@@ -303,7 +305,7 @@ fn directory_of_a_block(sample: &Sample) {
     }
 }
 
-fn header_of_a_block(sample: &Sample) {
+fn block_header_row(sample: &Sample) {
     for block in sample.blocks() {
         let start = block.range.start;
         let users = sample.users(|extent, raw| extent.block.offset == start as u64 && !raw);
@@ -338,16 +340,16 @@ fn index(sample: &Sample) {
     assert!(sample.keeps_all("all pages", sample.zeroed(frames.iter().map(|frame| frame.range.clone()))));
 }
 
-fn tail(sample: &Sample) {
+fn footer(sample: &Sample) {
     let bytes = sample.changed(sample.bytes.len() - 10);
     assert!(sample.keeps_all("the tail", bytes.clone()));
-    assert!(sample.keeps_all("all of the tail", sample.zeroed([sample.tail()])));
-    // Who does not go around damage gets what a slot leads to.
+    assert!(sample.keeps_all("all of the tail", sample.zeroed([sample.footer()])));
+    // A strict reader gets the commit of a commit slot.
     match open(&bytes, false, None) {
         Err(_) => assert_eq!(sample.commits, 1),
         Ok(reader) => {
             assert!(Some(&contents(&reader)) == sample.former.last());
-            assert!(reader.remarks()[0].contains("remains of an append"), "{:?}", reader.remarks());
+            assert!(reader.remarks()[0].contains("an unfinished append"), "{:?}", reader.remarks());
         }
     }
 }
@@ -355,15 +357,15 @@ fn tail(sample: &Sample) {
 fn stale_tail(sample: &Sample) {
     for commit in sample.of_kind(&[FrameKind::Commit]).into_iter().rev().skip(1) {
         let own = commit.range.end as u64;
-        let stale = Tail::parse(sample.bytes[commit.range.end..].first_chunk().unwrap(), own).unwrap();
-        let place = sample.tail();
+        let stale = Footer::parse(sample.bytes[commit.range.end..].first_chunk().unwrap(), own).unwrap();
+        let place = sample.footer();
         let mut bytes = sample.bytes.clone();
         bytes[place.clone()].copy_from_slice(&stale.encode(place.start as u64));
         assert!(sample.keeps_all("a stale tail", bytes.clone()));
-        assert!(sample.is_found_by_verify(&bytes));
+        assert!(sample.is_detected_by_verify(&bytes));
         let reader = open(&bytes, false, None).unwrap();
-        assert!(Some(&contents(&reader)) == sample.former.last() && reader.has_remains());
-        // Nor is it what a writer goes by: it would cut what is behind.
+        assert!(Some(&contents(&reader)) == sample.former.last() && reader.has_trailing_bytes());
+        // A writer must not use it either: it would cut off what follows.
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), &bytes).unwrap();
         let store = FileStore::open(file.path()).unwrap();
@@ -376,12 +378,12 @@ fn all_but_content(sample: &Sample) {
     let kept = [FrameKind::Block, FrameKind::Dictionary, FrameKind::ExtentPage];
     let lost: Vec<Range<usize>> =
         sample.frames.iter().filter(|frame| !kept.contains(&frame.header.kind)).map(|frame| frame.range.clone()).collect();
-    let lost = lost.into_iter().chain([0..SUPERBLOCK_LEN, sample.tail()]);
+    let lost = lost.into_iter().chain([0..SUPERBLOCK_LEN, sample.footer()]);
     if !sample.sealed {
         assert!(sample.keeps_all("all but content", sample.zeroed(lost)));
         return;
     }
-    // One key frame is needed, whichever.
+    // Either of the key frames suffices.
     let lost: Vec<_> = lost.collect();
     for keys in sample.of_kind(&[FrameKind::Keys]) {
         let others = lost.iter().filter(|range| **range != keys.range).cloned();
@@ -402,20 +404,20 @@ fn extent_page(sample: &Sample) {
 fn side_pages(sample: &Sample) {
     for page in sample.of_kind(&[FrameKind::ChunkPage, FrameKind::Attributes]) {
         let bytes = sample.changed(page.range.start + page.range.len() / 2);
-        assert!(sample.is_found_by_verify(&bytes));
+        assert!(sample.is_detected_by_verify(&bytes));
         let told = sample.keeps_all("a page beside the tree", bytes);
         assert!(told || page.header.kind == FrameKind::ChunkPage || page.header.commit < sample.commits);
     }
 }
 
-fn head(sample: &Sample) {
+fn superblock(sample: &Sample) {
     for (bytes, is_told) in [
         (sample.zeroed([0..SUPERBLOCK_LEN]), true),
         (sample.zeroed([0..64]), true),
         (sample.changed(80), false),
         (sample.changed(150), false),
     ] {
-        assert!(sample.is_found_by_verify(&bytes));
+        assert!(sample.is_detected_by_verify(&bytes));
         assert_eq!(sample.keeps_all("the head", bytes), is_told);
     }
 }
@@ -436,7 +438,7 @@ fn padding(sample: &Sample) {
     let mut padded = 0;
     for block in sample.blocks().into_iter().filter(|block| block.header.pad_len > 0) {
         let bytes = sample.changed(block.range.start + block.header.start_len());
-        assert!(sample.is_found_by_verify(&bytes));
+        assert!(sample.is_detected_by_verify(&bytes));
         assert!(!sample.keeps_all("padding", bytes));
         padded += 1;
     }
@@ -447,7 +449,7 @@ fn cut(sample: &Sample) {
     let ends = sample.frames.iter().flat_map(|frame| [frame.range.end, frame.range.start + frame.range.len() / 2]);
     let maps = sample.of_kind(&[FrameKind::ExtentPage]).into_iter().map(|frame| frame.range.end).max().unwrap();
     for end in ends {
-        // In an append that did not finish: a slot leads to the state before.
+        // In an unfinished append, a commit slot leads to the preceding commit.
         if let Ok(reader) = open(&sample.bytes[..end], false, None) {
             assert!(sample.former.contains(&contents(&reader)) && !reader.remarks().is_empty());
             continue;
@@ -474,16 +476,16 @@ fn end_of_append(sample: &Sample) {
         return;
     }
     let commit = sample.of_kind(&[FrameKind::Commit]).into_iter().last().unwrap().range.clone();
-    let bytes = sample.zeroed([commit.clone(), sample.tail()]);
+    let bytes = sample.zeroed([commit.clone(), sample.footer()]);
     let reader = open(&bytes, false, None).unwrap();
-    assert!(Some(&contents(&reader)) == sample.former.last() && reader.has_remains());
-    // What it added and replaced is found; what it removed is there again.
+    assert!(Some(&contents(&reader)) == sample.former.last() && reader.has_trailing_bytes());
+    // Added and replaced entries are found; removed ones are back.
     assert!(sample.keeps_all("an append", bytes));
-    // A slot knows of the commit before.
+    // A commit slot names the preceding commit.
     if sample.commits > 2 {
         let commits = sample.of_kind(&[FrameKind::Commit]);
         let before = commits[commits.len() - 2].range.clone();
-        let bytes = sample.zeroed([before, commit, sample.tail()]);
+        let bytes = sample.zeroed([before, commit, sample.footer()]);
         assert!(open(&bytes, false, None).is_err() && open(&bytes, true, None).unwrap().is_index_damaged());
         assert!(sample.keeps_all("two appends", bytes));
     }
@@ -501,7 +503,7 @@ fn front(sample: &Sample) {
     for len in [1, 8, 1_000, 1_300_000] {
         assert!(sample.keeps_all("bytes in front", [&noise(len, 3)[..], &sample.bytes].concat()));
     }
-    // What lies there is gone, the rest is as the index says.
+    // Content in that range is lost; the rest is as the index says.
     for cut in [300, sample.frames[sample.frames.len() / 3].range.start + 30] {
         let is_gone = |offset: u64| offset < cut as u64;
         let blocks: BTreeMap<u64, u64> =
@@ -522,7 +524,7 @@ fn front(sample: &Sample) {
 #[allow(clippy::print_stderr, reason = "tells the row of a failure")]
 fn check_rows(sealed: bool, commits: u64) {
     let sample = Sample::new(sealed, commits);
-    assert!(!sample.keeps_all("no damage", sample.bytes.clone()) && !sample.is_found_by_verify(&sample.bytes));
+    assert!(!sample.keeps_all("no damage", sample.bytes.clone()) && !sample.is_detected_by_verify(&sample.bytes));
     for (name, check) in ROWS {
         eprintln!("{name}");
         check(&sample);
@@ -530,31 +532,31 @@ fn check_rows(sealed: bool, commits: u64) {
 }
 
 #[test]
-fn what_the_table_says_survives_in_a_plain_archive() {
+fn damage_table_holds_for_plain_archives() {
     check_rows(false, 1);
 }
 
 #[test]
-fn what_the_table_says_survives_in_a_plain_archive_of_several_commits() {
+fn damage_table_holds_for_plain_archives_with_history() {
     check_rows(false, 3);
 }
 
 #[test]
-fn what_the_table_says_survives_in_an_encrypted_archive() {
+fn damage_table_holds_for_encrypted_archives() {
     check_rows(true, 1);
 }
 
 #[test]
-fn what_the_table_says_survives_in_an_encrypted_archive_of_several_commits() {
+fn damage_table_holds_for_encrypted_archives_with_history() {
     check_rows(true, 3);
 }
 
 #[test]
-fn the_table_of_the_specification_has_these_rows() {
+fn damage_table_matches_the_specification() {
     let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/format/nra.md")).unwrap();
     let section = page.split("\n## 22.").nth(1).unwrap().split("\n## ").next().unwrap();
     let rows = section.lines().filter_map(|line| line.strip_prefix("| ")?.split(" | ").next());
-    // What recovery data mends is tested with them.
+    // Recovery data has its own tests.
     let rows: Vec<&str> = rows.filter(|row| !row.contains("recovery") && !row.contains("---") && *row != "damaged").collect();
     assert_eq!(rows, ROWS.map(|row| row.0));
 }

@@ -1,9 +1,9 @@
-//! What `verify` finds.
+//! Findings of `verify`.
 
 use std::collections::BTreeSet;
 
+use crate::block_index::Chunk;
 use crate::content::{Extent, Segment};
-use crate::directory::Piece;
 use crate::frame::FrameKind;
 use crate::reader::tests::build::{Builder, path, small, text};
 use crate::reader::tests::{content, open};
@@ -25,7 +25,7 @@ fn hurt(verdict: &Verdict) -> BTreeSet<EntryPath> {
 }
 
 #[test]
-fn what_is_whole_is_praised() {
+fn verify_accepts_undamaged_archives() {
     for fanout in [2, 3, 100] {
         let mut builder = small();
         builder.fanout = fanout;
@@ -45,7 +45,7 @@ fn what_is_whole_is_praised() {
 }
 
 #[test]
-fn every_flipped_byte_is_found_with_the_entries_it_hurts() {
+fn every_flipped_byte_is_reported_with_the_affected_entries() {
     let builder = small();
     for at in 0..builder.bytes.len() {
         let mut bytes = builder.bytes.clone();
@@ -63,7 +63,7 @@ fn every_flipped_byte_is_found_with_the_entries_it_hurts() {
 }
 
 #[test]
-fn every_cut_and_addition_is_found() {
+fn every_truncation_and_addition_is_reported() {
     let builder = small();
     for len in 0..builder.bytes.len() {
         let Ok(archive) = open(&builder.bytes[..len]) else { continue };
@@ -72,17 +72,17 @@ fn every_cut_and_addition_is_found() {
     for more in [1, 8, 64, 100_000] {
         let archive = open(&[&builder.bytes[..], &vec![0; more]].concat()).unwrap();
         assert_eq!(archive.verify(Depth::Quick, None, &Recorder::default()).unwrap().damage, []);
-        assert!(archive.has_remains() && archive.remarks()[0].contains("belong to nothing"), "{:?}", archive.remarks());
+        assert!(archive.has_trailing_bytes() && archive.remarks()[0].contains("belong to no commit"), "{:?}", archive.remarks());
     }
 }
 
 #[test]
-fn wrong_content_under_right_checksums_is_found_by_digest() {
+fn wrong_content_with_valid_checksums_is_detected_by_digest() {
     let mut builder = Builder::new();
     builder.block(Method::zstd(3), &[("good", &text(300, 1))]);
     let raw = text(300, 2);
-    let piece = Piece { gap: 0, raw_len: 300, digest: Digest::of(&text(300, 3)) };
-    let block = builder.write_block(Method::zstd(3), &raw, vec![piece]);
+    let chunk = Chunk { gap: 0, raw_len: 300, digest: Digest::of(&text(300, 3)) };
+    let block = builder.write_block(Method::zstd(3), &raw, vec![chunk]);
     let extent = |offset, len| Segment::Data(Extent { block, offset, len });
     builder.list("bad", vec![extent(0, 100), extent(200, 100)], [&raw[..100], &raw[200..]].concat());
     builder.commit();
@@ -93,7 +93,7 @@ fn wrong_content_under_right_checksums_is_found_by_digest() {
 }
 
 #[test]
-fn a_damaged_dictionary_hurts_what_uses_it() {
+fn damaged_dictionary_affects_its_blocks() {
     let samples: Vec<Vec<u8>> = (0..2_000).map(|i| text(60, i)).collect();
     let mut builder = Builder::new();
     builder.dictionary(Dictionary::train(&samples, 4 << 10).unwrap());
@@ -111,7 +111,7 @@ fn a_damaged_dictionary_hurts_what_uses_it() {
 }
 
 #[test]
-fn a_selection_is_checked_alone() {
+fn only_selected_entries_are_checked() {
     let builder = small();
     let first_block = builder.frames.iter().find(|frame| frame.0 == FrameKind::Block).unwrap().1;
     let mut bytes = builder.bytes.clone();
@@ -127,8 +127,9 @@ fn a_selection_is_checked_alone() {
 }
 
 #[test]
-fn what_contradicts_itself_is_found() {
-    // An entry that no directory records; a commit that counts wrong; pieces in no run; an entry without a parent.
+fn contradictions_are_reported() {
+    // An entry that no block index records; a commit with wrong totals; chunks in no run; an entry
+    // without a parent.
     let mut builder = small();
     builder.entries.insert(path("unrecorded"), Entry::new(path("unrecorded"), Kind::File));
     builder.commit();
@@ -136,13 +137,13 @@ fn what_contradicts_itself_is_found() {
     assert!(matches!(&damage[..], [Damage { structure, .. }] if structure == "entry record"), "{damage:?}");
 
     let mut builder = small();
-    builder.commit.piece_bytes += 1;
+    builder.commit.chunk_bytes += 1;
     builder.commit();
     let damage = verify(&builder.bytes, Depth::Quick).damage;
     assert!(matches!(&damage[..], [Damage { structure, .. }] if structure == "commit"), "{damage:?}");
 
     let mut builder = small();
-    builder.forget_piece();
+    builder.forget_chunk();
     builder.commit();
     let damage = verify(&builder.bytes, Depth::Quick).damage;
     assert!(matches!(&damage[..], [Damage { detail, .. }] if detail.contains("chunk runs")), "{damage:?}");
@@ -151,11 +152,11 @@ fn what_contradicts_itself_is_found() {
     builder.entries.remove(&path("dir"));
     builder.commit();
     let damage = verify(&builder.bytes, Depth::Quick).damage;
-    assert!(matches!(&damage[..], [Damage { detail, .. }] if detail.contains("in no directory")), "{damage:?}");
+    assert!(matches!(&damage[..], [Damage { detail, .. }] if detail.contains("in no block index")), "{damage:?}");
 }
 
 #[test]
-fn it_stops_when_told_to() {
+fn verify_can_be_cancelled() {
     let monitor = Recorder::default();
     monitor.cancel();
     let error = open(&small().bytes).unwrap().verify(Depth::Full, None, &monitor).unwrap_err();

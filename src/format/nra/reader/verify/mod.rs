@@ -1,29 +1,30 @@
-//! Verifying: every byte of the file, and all that the spec asks of structures together.
+//! Verification: every byte of the file, and all rules of the specification that relate structures
+//! to each other.
 //!
-//! Frames are checked in parallel, in the thread pool of the caller, some hundreds at a time; then the entry tree is gone through once.
-//! Between the two, 16 bytes are kept for each record, 8 for each piece (16 if it is not compressed) and 20 for each block;
-//! a thread holds one frame, stored and decompressed.
+//! Frames are checked in parallel in the caller's thread pool, some hundreds at a time. Then the
+//! entry tree is walked once. In between, memory holds 16 bytes per record, 8 per chunk (16 if it
+//! is uncompressed) and 20 per block. Each thread holds one frame, stored and decompressed.
 //!
-//! Without an index the entries are those that the directories of blocks record.
+//! Without an index, the entries are those in block indexes.
 //!
 //! Spec: nra.md, sections 22 and 23.
 
-mod block;
-mod fixed;
-mod ledger;
-mod prints;
-mod runs;
-mod survey;
+mod chunk_runs;
+mod commits;
+mod damage_list;
+mod entry_tree;
+mod fingerprints;
+mod frame;
+mod frame_survey;
 #[cfg(test)]
 mod tests;
-mod tree;
 
 use std::collections::BTreeSet;
 
 use crate::commit::Commit;
 use crate::content::Segment;
+use crate::entry_page::Child;
 use crate::frame::FrameKind;
-use crate::page::Child;
 use crate::reader::window::Window;
 use crate::reader::{NraReader, Root};
 use crate::recovery;
@@ -32,11 +33,11 @@ use nra_core::entry::Entry;
 use nra_core::error::Result;
 use nra_core::progress::{Counter, Monitor};
 
-use ledger::{Finding, Ledger};
-use survey::Survey;
-use tree::{EntryCheck, TreeCheck};
+use damage_list::{DamageList, Finding};
+use entry_tree::{EntryCheck, TreeCheck};
+use frame_survey::FrameSurvey;
 
-/// Checks the archive, or the entries that `select` accepts and the blocks they are in.
+/// Checks the archive, or the entries that `select` accepts and their blocks.
 pub(super) fn run(
     reader: &NraReader,
     depth: Depth,
@@ -44,101 +45,111 @@ pub(super) fn run(
     monitor: &dyn Monitor,
 ) -> Result<Verdict> {
     match select {
-        None => whole(reader, depth, monitor),
-        Some(select) => some(reader, depth, select, monitor),
+        None => verify_archive(reader, depth, monitor),
+        Some(select) => verify_selected(reader, depth, select, monitor),
     }
 }
 
-fn whole(reader: &NraReader, depth: Depth, monitor: &dyn Monitor) -> Result<Verdict> {
+fn verify_archive(reader: &NraReader, depth: Depth, monitor: &dyn Monitor) -> Result<Verdict> {
     let window = &reader.window;
-    let (mut ledger, mut verdict) = (Ledger::default(), Verdict::default());
+    let (mut damage_list, mut verdict) = (DamageList::default(), Verdict::default());
     monitor.expect(Counter::Bytes, reader.info.chunk_bytes.unwrap_or_default());
     monitor.expect(Counter::Entries, reader.info.entries);
-    let recovery = recovery::present(window.source())?;
+    let recovery = recovery::find_at_end(window.source())?;
     let end = match &reader.state {
         Some((_, end)) => *end,
-        None => recovery.map_or(window.file_len(), |geometry| geometry.protected),
+        None => recovery.map_or(window.file_len(), |recovery_header| recovery_header.protected),
     };
     let end = end.min(window.file_len());
-    let tail = fixed::tail(window, end, &mut ledger)?;
-    fixed::head(window, tail.as_ref(), &mut ledger)?;
-    // What came after the commit that is checked is no business of it; only what is behind all commits is. Remains that belong to nothing
-    // are told by the reader, and no fault.
+    let footer = commits::footer(window, end, &mut damage_list)?;
+    commits::superblock(window, footer.as_ref(), &mut damage_list)?;
+    // Bytes after an earlier commit that is checked do not matter; only those after the newest
+    // commit do. The reader reports stray bytes as a remark, not as damage.
     let more = end < window.file_len() && reader.is_newest;
-    let is_protected = recovery.is_some_and(|geometry| geometry.protected == end);
-    if more && !is_protected && reader.remains.is_none() {
-        let detail = format!("{} bytes between the last commit and the tail at the end are not whole", window.file_len() - end);
-        ledger.add(Finding::new(FrameKind::Recovery.name(), end, detail));
+    let is_protected = recovery.is_some_and(|recovery_header| recovery_header.protected == end);
+    if more && !is_protected && reader.trailing_remark.is_none() {
+        let detail = format!("{} bytes between the last commit and the footer at the end are damaged", window.file_len() - end);
+        damage_list.add(Finding::new(FrameKind::Recovery.name(), end, detail));
     }
-    let mut survey = Survey::new(window, depth);
-    survey.all(end, &mut ledger, monitor)?;
+    let mut survey = FrameSurvey::new(window, depth);
+    survey.check_all(end, &mut damage_list, monitor)?;
     verdict.blocks = survey.blocks.len();
-    let commit_offset = tail.map_or(end, |tail| tail.commit_offset);
+    let commit_offset = footer.map_or(end, |footer| footer.commit_offset);
     if let Some((commit, _)) = &reader.state {
-        fixed::commits(window, commit, end, &mut ledger, monitor)?;
-        runs::check(window, &survey, &commit.runs, commit_offset, &mut ledger, monitor)?;
+        commits::commits(window, commit, end, &mut damage_list, monitor)?;
+        chunk_runs::check(window, &survey, &commit.runs, commit_offset, &mut damage_list, monitor)?;
     }
-    let check = EntryCheck::new(reader, &survey, &mut ledger, monitor, &mut verdict);
+    let check = EntryCheck::new(reader, &survey, &mut damage_list, monitor, &mut verdict);
     match (&reader.state, &reader.root) {
-        (Some((commit, _)), Root::Page(root)) => {
+        (Some((commit, _)), Root::EntryPage(root)) => {
             let mut tree = TreeCheck::new(check);
             tree.run(Child { key: Box::default(), ..root.clone() })?;
             let (files, is_complete) = (tree.files(), tree.is_complete);
             if is_complete {
-                sums(commit, &survey, files, commit_offset, &mut ledger);
+                check_sums(commit, &survey, files, commit_offset, &mut damage_list);
             }
         }
-        _ => each(reader, check, &|_| true, monitor)?,
+        _ => check_entries(reader, check, &|_| true, monitor)?,
     }
-    // Recovery data that lost its end is worth a search when there is something to restore.
-    if recovery.is_some() || more || !ledger.is_empty() {
-        restorable(window, &mut verdict, &mut ledger, monitor)?;
+    // Recovery data without its end is worth a search if there is something to restore.
+    if recovery.is_some() || more || !damage_list.is_empty() {
+        check_recovery_data(window, &mut verdict, &mut damage_list, monitor)?;
     }
-    verdict.damage = ledger.finish();
+    verdict.damage = damage_list.finish();
     Ok(verdict)
 }
 
-/// Checks recovery data, and all that it protects by it.
-fn restorable(window: &Window, verdict: &mut Verdict, ledger: &mut Ledger, monitor: &dyn Monitor) -> Result<()> {
+/// Checks recovery data, and the protected bytes against it.
+fn check_recovery_data(
+    window: &Window,
+    verdict: &mut Verdict,
+    damage_list: &mut DamageList,
+    monitor: &dyn Monitor,
+) -> Result<()> {
     let Some(report) = recovery::check(window.source(), monitor)? else { return Ok(()) };
     verdict.restorable = Some(report.is_restorable());
     if !report.recovery_is_whole {
-        let detail = match report.damaged_parities {
-            0 => "its parts are not what they were".to_owned(),
+        let detail = match report.damaged_parity_shards {
+            0 => "it is damaged".to_owned(),
             damaged => format!("{damaged} of its shards are damaged"),
         };
-        ledger.add(Finding::new(FrameKind::Recovery.name(), report.geometry.protected, detail));
+        damage_list.add(Finding::new(FrameKind::Recovery.name(), report.recovery_header.protected, detail));
     }
-    if report.damaged_shards > 0 && ledger.is_empty() {
+    if report.damaged_shards > 0 && damage_list.is_empty() {
         let place = report.damaged.first().map_or(0, |run| run.0);
-        ledger.add(Finding::new("archive", place, "the bytes are not those that the recovery data was made of"));
+        damage_list.add(Finding::new("archive", place, "the bytes differ from those that the recovery data protects"));
     }
     Ok(())
 }
 
-/// Compares what the commit says with what there is.
-fn sums(commit: &Commit, survey: &Survey<'_>, files: u64, offset: u64, ledger: &mut Ledger) {
-    let mut told = vec![("files", commit.files, files)];
+/// Compares the totals of the commit with the frames.
+fn check_sums(commit: &Commit, survey: &FrameSurvey<'_>, files: u64, offset: u64, damage_list: &mut DamageList) {
+    let mut recorded = vec![("files", commit.files, files)];
     if survey.is_complete {
-        told.extend([
+        recorded.extend([
             ("blocks", commit.blocks, survey.blocks.len()),
-            ("pieces", commit.pieces, survey.piece_count),
-            ("piece bytes", commit.piece_bytes, survey.piece_bytes),
+            ("chunks", commit.chunks, survey.chunk_count),
+            ("chunk bytes", commit.chunk_bytes, survey.chunk_bytes),
             ("stored bytes", commit.stored_bytes, survey.stored_bytes),
         ]);
     }
-    let wrong: Vec<String> = told
+    let wrong: Vec<String> = recorded
         .into_iter()
-        .filter(|(_, told, found)| told != found)
-        .map(|(what, told, found)| format!("{what}: {told} told, {found} found"))
+        .filter(|(_, recorded, found)| recorded != found)
+        .map(|(what, recorded, found)| format!("{what}: {recorded} recorded, {found} found"))
         .collect();
     if !wrong.is_empty() {
-        ledger.add(Finding::new(FrameKind::Commit.name(), offset, wrong.join("; ")));
+        damage_list.add(Finding::new(FrameKind::Commit.name(), offset, wrong.join("; ")));
     }
 }
 
-/// Checks the content of entries as the reader gives them.
-fn each(reader: &NraReader, mut check: EntryCheck<'_>, select: &dyn Fn(&Entry) -> bool, monitor: &dyn Monitor) -> Result<()> {
+/// Checks the content of the entries that the reader returns.
+fn check_entries(
+    reader: &NraReader,
+    mut check: EntryCheck<'_>,
+    select: &dyn Fn(&Entry) -> bool,
+    monitor: &dyn Monitor,
+) -> Result<()> {
     for entry in reader.entries(0..reader.info.entries) {
         monitor.check()?;
         match entry {
@@ -150,13 +161,18 @@ fn each(reader: &NraReader, mut check: EntryCheck<'_>, select: &dyn Fn(&Entry) -
     Ok(())
 }
 
-fn some(reader: &NraReader, depth: Depth, select: &(dyn Fn(&Entry) -> bool + Sync), monitor: &dyn Monitor) -> Result<Verdict> {
-    let (mut ledger, mut verdict) = (Ledger::default(), Verdict::default());
+fn verify_selected(
+    reader: &NraReader,
+    depth: Depth,
+    select: &(dyn Fn(&Entry) -> bool + Sync),
+    monitor: &dyn Monitor,
+) -> Result<Verdict> {
+    let (mut damage_list, mut verdict) = (DamageList::default(), Verdict::default());
     let mut blocks = BTreeSet::new();
     let mut expected = 0;
     for entry in reader.entries(0..reader.info.entries) {
         monitor.check()?;
-        // What does not read is met, and reported, once more below.
+        // Errors are reported in the second pass below.
         let Ok(entry) = entry else { continue };
         if !select(&entry) {
             continue;
@@ -173,13 +189,13 @@ fn some(reader: &NraReader, depth: Depth, select: &(dyn Fn(&Entry) -> bool + Syn
         }
     }
     monitor.expect(Counter::Entries, expected);
-    let mut survey = Survey::new(&reader.window, depth);
-    survey.some(blocks.into_iter(), &mut ledger, monitor)?;
-    // Only some directories were read.
+    let mut survey = FrameSurvey::new(&reader.window, depth);
+    survey.check_blocks(blocks.into_iter(), &mut damage_list, monitor)?;
+    // Only some block indexes were read.
     survey.is_complete = false;
     verdict.blocks = survey.blocks.len();
-    let check = EntryCheck::new(reader, &survey, &mut ledger, monitor, &mut verdict);
-    each(reader, check, select, monitor)?;
-    verdict.damage = ledger.finish();
+    let check = EntryCheck::new(reader, &survey, &mut damage_list, monitor, &mut verdict);
+    check_entries(reader, check, select, monitor)?;
+    verdict.damage = damage_list.finish();
     Ok(verdict)
 }

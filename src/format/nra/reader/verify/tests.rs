@@ -1,6 +1,6 @@
-//! One fault at a time: what is damaged is found, and the entries it takes are named.
+//! Single faults: each is reported, with the affected entries.
 
-mod lies;
+mod contradictions;
 
 use crate::content::HasContent as _;
 use std::collections::BTreeSet;
@@ -8,16 +8,17 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
-use crate::chunks::{ChunkPage, ChunkPlace};
+use crate::block_index::{BlockIndex, Chunk};
+use crate::chunk_run::{ChunkLocation, ChunkPage};
 use crate::commit::Commit;
 use crate::content::{BlockRef, Content, Extent, FrameRef, Segment};
-use crate::directory::{Directory, Piece};
-use crate::extents::ExtentPage;
+use crate::entry_page::{Child, EntryPage, InnerPage, separator};
+use crate::extent_map::ExtentPage;
+use crate::footer::{FOOTER_LEN, Footer};
 use crate::frame::{FrameHeader, FrameKind, HEADER_LEN};
-use crate::head::{Head, TAIL_LEN, Tail};
 use crate::layout::SUPERBLOCK_LEN;
-use crate::page::{Child, InnerPage, Page, separator};
 use crate::reader::NraReader;
+use crate::superblock::Superblock;
 use crate::writer::{BlockPolicy, DictionaryPolicy, NewContent, Writer, WriterOptions};
 use nra_core::archive::{Archive, Damage, Depth, OpenOptions, Verdict};
 use nra_core::checksum::{checksum, content_checksum};
@@ -42,7 +43,8 @@ fn add(writer: &mut Writer<Vec<u8>>, path: &str, bytes: &[u8]) {
     writer.add(file(path), NewContent::Whole { bytes, digest: Digest::of(bytes), incompressible }).unwrap();
 }
 
-/// A small archive with blocks of all sorts, a dictionary, several leaves, an extent map, attributes.
+/// A small archive with all kinds of blocks, a dictionary, several leaf pages, an extent map and
+/// attributes.
 fn archive() -> Vec<u8> {
     let samples: Vec<_> = (0..300).map(|i| text(300, i)).collect();
     let dictionary = Dictionary::train(&samples, 1 << 10).unwrap().as_bytes().to_vec();
@@ -65,21 +67,21 @@ fn archive() -> Vec<u8> {
         let path = noise(12, i).iter().map(|byte| format!("{byte:02x}")).collect::<String>();
         writer.add(file(&format!("empty/{path}")), NewContent::None).unwrap();
     }
-    writer.begin(file("large.bin")).unwrap();
+    writer.begin_file(file("large.bin")).unwrap();
     for i in 0..3 {
         let (packed, raw) = (text(2_000, 100 + i), noise(500, 100 + i));
-        writer.piece(&packed, Digest::of(&packed), false).unwrap();
-        writer.hole(5_000).unwrap();
-        writer.piece(&raw, Digest::of(&raw), true).unwrap();
+        writer.add_chunk(&packed, Digest::of(&packed), false).unwrap();
+        writer.add_hole(5_000).unwrap();
+        writer.add_chunk(&raw, Digest::of(&raw), true).unwrap();
     }
-    writer.end(None).unwrap();
-    writer.begin(file("map.bin")).unwrap();
+    writer.end_file(None).unwrap();
+    writer.begin_file(file("map.bin")).unwrap();
     let raw = noise(8, 1_000);
     for i in 1..1_100 {
-        writer.piece(&raw, Digest::of(&raw), true).unwrap();
-        writer.hole(i).unwrap();
+        writer.add_chunk(&raw, Digest::of(&raw), true).unwrap();
+        writer.add_hole(i).unwrap();
     }
-    writer.end(None).unwrap();
+    writer.end_file(None).unwrap();
     writer.finish(&Recorder::default()).unwrap().0
 }
 
@@ -91,7 +93,7 @@ fn verify(reader: &NraReader, depth: Depth) -> Verdict {
     reader.verify(depth, None, &Recorder::default()).unwrap()
 }
 
-/// The entries of an archive with their content, `None` if that does not read.
+/// The entries of an archive with their content; `None` if it is unreadable.
 fn contents(reader: &NraReader) -> Vec<(EntryPath, Option<Vec<u8>>)> {
     let entries = reader.entries(0..reader.entry_count()).flatten();
     entries
@@ -106,7 +108,7 @@ fn named(damage: &[Damage]) -> BTreeSet<EntryPath> {
     damage.iter().flat_map(|damage| damage.entries.iter().cloned()).collect()
 }
 
-/// Frames of an archive: header, offset.
+/// Header and offset of each frame.
 fn frames(bytes: &[u8]) -> Vec<(FrameHeader, usize)> {
     let mut place = SUPERBLOCK_LEN;
     let mut frames = Vec::new();
@@ -114,12 +116,12 @@ fn frames(bytes: &[u8]) -> Vec<(FrameHeader, usize)> {
         frames.push((header, place));
         place += usize::try_from(header.frame_len()).unwrap();
     }
-    assert_eq!(place, bytes.len() - TAIL_LEN);
+    assert_eq!(place, bytes.len() - FOOTER_LEN);
     frames
 }
 
 #[test]
-fn a_whole_archive_is_whole() {
+fn undamaged_archive_has_no_findings() {
     let bytes = archive();
     let kinds: BTreeSet<u8> = frames(&bytes).iter().map(|frame| frame.0.kind as u8).collect();
     assert_eq!(kinds, (1..=7).collect(), "frames of every kind");
@@ -140,13 +142,13 @@ fn a_whole_archive_is_whole() {
 }
 
 #[test]
-fn an_empty_archive_is_whole() {
+fn empty_archive_has_no_findings() {
     let writer = Writer::create(Vec::new(), WriterOptions::balanced()).unwrap();
     let (bytes, _) = writer.finish(&Recorder::default()).unwrap();
     assert_eq!(verify(&open(bytes).unwrap(), Depth::Full), Verdict::default());
 }
 
-/// Changes a byte; verifies; compares with what reading gives.
+/// Changes a byte, verifies, and compares the report with what is readable.
 fn change(bytes: &[u8], at: usize, good: &[(EntryPath, Option<Vec<u8>>)]) {
     let mut bytes = bytes.to_vec();
     bytes[at] ^= 0x40;
@@ -175,18 +177,18 @@ fn change_each(step: usize) {
 }
 
 #[test]
-fn changed_bytes_are_found_with_the_entries_they_take() {
+fn changed_bytes_are_reported_with_the_affected_entries() {
     change_each(397);
 }
 
 #[test]
 #[ignore = "takes minutes"]
-fn every_changed_byte_is_found_with_the_entries_it_takes() {
+fn every_changed_byte_is_reported_with_the_affected_entries() {
     change_each(1);
 }
 
 #[test]
-fn each_structure_is_named() {
+fn findings_name_the_structure() {
     let bytes = archive();
     let damaged = |at: usize| {
         let mut bytes = bytes.clone();
@@ -194,15 +196,15 @@ fn each_structure_is_named() {
         verify(&open(bytes).unwrap(), Depth::Full).damage
     };
     let structures = |at| damaged(at).into_iter().map(|damage| damage.structure).collect::<Vec<_>>();
-    assert_eq!(structures(20), ["head"]);
-    assert_eq!(structures(70), ["slot"]);
-    assert_eq!(structures(bytes.len() - 1), ["tail"]);
+    assert_eq!(structures(20), ["superblock"]);
+    assert_eq!(structures(70), ["commit slot"]);
+    assert_eq!(structures(bytes.len() - 1), ["footer"]);
     for (header, place) in frames(&bytes) {
         let payload = place + usize::try_from(header.payload_start()).unwrap();
-        let behind = place + usize::try_from(header.directory_start()).unwrap();
+        let behind = place + usize::try_from(header.block_index_start()).unwrap();
         let kind = header.kind;
         if kind == FrameKind::Block {
-            assert_eq!(structures(behind), ["block directory"]);
+            assert_eq!(structures(behind), ["block index"]);
             if header.raw_len > 0 {
                 assert_eq!(structures(payload), ["block payload"]);
                 assert_eq!(structures(place + 9), ["block header"]);
@@ -222,7 +224,7 @@ fn each_structure_is_named() {
 }
 
 #[test]
-fn what_is_cut_off_is_told() {
+fn truncation_is_reported() {
     let bytes = archive();
     for len in (SUPERBLOCK_LEN + HEADER_LEN..bytes.len()).step_by(611) {
         let Ok(reader) = open(bytes[..len].to_vec()) else { continue };
@@ -231,24 +233,24 @@ fn what_is_cut_off_is_told() {
 }
 
 #[test]
-fn bytes_behind_the_end_are_told() {
+fn trailing_bytes_are_reported() {
     let mut bytes = archive();
     let entries = open(bytes.clone()).unwrap().entry_count();
     bytes.extend_from_slice(&[7; 100]);
     let reader = open(bytes).unwrap();
     let verdict = verify(&reader, Depth::Full);
-    assert!(reader.has_remains() && reader.remarks()[0].starts_with("100 bytes behind"), "{:?}", reader.remarks());
+    assert!(reader.has_trailing_bytes() && reader.remarks()[0].starts_with("100 bytes after"), "{:?}", reader.remarks());
     assert_eq!((verdict.entries, verdict.damage), (entries, Vec::new()));
 }
 
 #[test]
-fn a_selection_is_checked_alone() {
+fn only_selected_entries_are_checked() {
     let bytes = archive();
     let reader = open(bytes.clone()).unwrap();
     let place = usize::try_from(reader.find(b"noise/7.bin").unwrap().unwrap().1.position().0).unwrap();
     let (header, _) = *frames(&bytes).iter().find(|frame| frame.1 == place).unwrap();
     let mut bytes = bytes;
-    bytes[place + usize::try_from(header.directory_start()).unwrap() - 1] ^= 1;
+    bytes[place + usize::try_from(header.block_index_start()).unwrap() - 1] ^= 1;
     let reader = open(bytes).unwrap();
     let verdict = |prefix: &'static [u8]| {
         let select = move |entry: &Entry| entry.path.as_bytes().starts_with(prefix);
@@ -261,15 +263,15 @@ fn a_selection_is_checked_alone() {
 }
 
 #[test]
-fn damage_in_a_raw_block_takes_the_files_it_hits() {
+fn damage_in_an_uncompressed_block_affects_overlapping_files_only() {
     let mut writer = Writer::create(Vec::new(), WriterOptions { threads: 1, ..WriterOptions::balanced() }).unwrap();
     let contents: Vec<Vec<u8>> = (0..5).map(|i| noise(200_000, 70 + i)).collect();
     for (number, content) in contents.iter().enumerate() {
-        writer.begin(file(&format!("{number}.bin"))).unwrap();
-        for piece in content.chunks(128 << 10) {
-            writer.piece(piece, Digest::of(piece), true).unwrap();
+        writer.begin_file(file(&format!("{number}.bin"))).unwrap();
+        for chunk in content.chunks(128 << 10) {
+            writer.add_chunk(chunk, Digest::of(chunk), true).unwrap();
         }
-        writer.end(Some(Digest::of(content))).unwrap();
+        writer.end_file(Some(Digest::of(content))).unwrap();
     }
     let mut bytes = writer.finish(&Recorder::default()).unwrap().0;
     let reader = open(bytes.clone()).unwrap();
@@ -277,7 +279,7 @@ fn damage_in_a_raw_block_takes_the_files_it_hits() {
     let blocks: BTreeSet<u64> = entries.iter().map(|entry| entry.position().0).collect();
     assert_eq!((entries.len(), blocks.len()), (5, 1), "all in one block");
     assert!(entries.iter().all(|entry| matches!(entry.content(), Content::Extent(_))));
-    // In the second piece of the third file.
+    // In the second chunk of the third file.
     let needle = &contents[2][150_000..150_016];
     let at = bytes.windows(16).position(|window| window == needle).unwrap();
     bytes[at] ^= 0x10;
@@ -296,7 +298,7 @@ fn damage_in_a_raw_block_takes_the_files_it_hits() {
 }
 
 #[test]
-fn verifying_can_be_stopped() {
+fn verification_can_be_cancelled() {
     let recorder = Recorder::default();
     recorder.cancel();
     let reader = open(archive()).unwrap();

@@ -19,7 +19,7 @@ pub fn pack(fill: impl FnOnce(&mut Writer<Vec<u8>>)) -> Vec<u8> {
 }
 
 /// Makes a commit on top of `bytes`.
-pub fn append(bytes: Vec<u8>, change: impl FnOnce(&mut Writer<StoreEnd>)) -> (Vec<u8>, WriterStats) {
+pub fn append(bytes: Vec<u8>, change: impl FnOnce(&mut Writer<AppendDestination>)) -> (Vec<u8>, WriterStats) {
     let disk = Disk::new(bytes);
     let mut writer = Writer::append(disk.clone(), options()).unwrap();
     change(&mut writer);
@@ -33,7 +33,7 @@ pub fn put<W: Write + Send>(writer: &mut Writer<W>, name: &str, content: &[u8]) 
     writer.add(file(name), whole(content)).unwrap()
 }
 
-/// Opens an archive, which must be whole.
+/// Opens an undamaged archive.
 pub fn open(bytes: &[u8]) -> NraReader {
     let reader = NraReader::open(source(bytes.to_vec()), &OpenOptions::default()).unwrap();
     let verdict = reader.verify(Depth::Full, None, &Recorder::default()).unwrap();
@@ -70,7 +70,7 @@ fn small() -> Vec<u8> {
 }
 
 #[test]
-fn a_commit_adds_replaces_removes_and_renames() {
+fn commit_adds_replaces_removes_and_renames() {
     let (bytes, stats) = append(small(), |writer| {
         put(writer, "a/one", b"eins");
         put(writer, "d/e/f", b"deep");
@@ -85,7 +85,7 @@ fn a_commit_adds_replaces_removes_and_renames() {
 }
 
 #[test]
-fn files_become_directories_and_the_other_way_round() {
+fn files_and_directories_replace_each_other() {
     let (bytes, _) = append(small(), |writer| {
         put(writer, "a", b"no longer a directory");
         put(writer, "c/d", b"no longer a file");
@@ -101,7 +101,7 @@ fn files_become_directories_and_the_other_way_round() {
 }
 
 #[test]
-fn all_can_go_and_come_again() {
+fn all_entries_can_be_removed_and_added_again() {
     let (bytes, stats) = append(small(), |writer| {
         for name in ["a", "b", "c"] {
             writer.remove(&path(name)).unwrap();
@@ -116,7 +116,7 @@ fn all_can_go_and_come_again() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_and_changes_nothing() {
+fn invalid_changes_are_rejected_without_effect() {
     let before = small();
     let (after, stats) = append(before.clone(), |writer| {
         assert!(matches!(writer.remove(&path("nothing")), Err(Error::NotFound { .. })));
@@ -131,7 +131,7 @@ fn what_cannot_be_is_refused_and_changes_nothing() {
 }
 
 #[test]
-fn contents_are_found_again() {
+fn existing_content_is_deduplicated() {
     let (large, raw) = (text(300_000, 7), noise(100_000, 8));
     let bytes = pack(|writer| {
         add_large(writer, "large", &[Ok(&large), Err(5_000), Ok(&raw)]);
@@ -139,13 +139,13 @@ fn contents_are_found_again() {
     });
     let len = bytes.len();
     let (bytes, stats) = append(bytes, |writer| {
-        writer.begin(file("again")).unwrap();
-        writer.piece(&raw, Digest::of(&raw), true).unwrap();
-        writer.piece(&large, Digest::of(&large), false).unwrap();
-        writer.end(None).unwrap();
+        writer.begin_file(file("again")).unwrap();
+        writer.add_chunk(&raw, Digest::of(&raw), true).unwrap();
+        writer.add_chunk(&large, Digest::of(&large), false).unwrap();
+        writer.end_file(None).unwrap();
         put(writer, "raw-again", &noise(4_000, 9));
     });
-    assert_eq!((stats.deduplicated_bytes, stats.pieces), (404_000, 3));
+    assert_eq!((stats.deduplicated_bytes, stats.chunks), (404_000, 3));
     assert!(bytes.len() - len < 2_000, "{}", bytes.len() - len);
     let found = files(&bytes);
     assert_eq!(found["again"], [&*raw, &large].concat());
@@ -153,7 +153,7 @@ fn contents_are_found_again() {
 }
 
 #[test]
-fn many_commits_keep_the_runs_few() {
+fn number_of_chunk_runs_stays_small() {
     let mut bytes = small();
     for i in 0..40 {
         (bytes, _) = append(bytes, |writer| {
@@ -166,12 +166,12 @@ fn many_commits_keep_the_runs_few() {
             put(writer, &format!("m/{i}"), format!("content {i}").as_bytes());
         }
     });
-    assert_eq!(stats.pieces, 44);
+    assert_eq!(stats.chunks, 44);
     assert_eq!(stats.commit, 42);
 }
 
 #[test]
-fn metadata_and_attributes_change() {
+fn metadata_and_attributes_can_change() {
     let attribute = |name: &str, value: &str| Attribute {
         namespace: Namespace::User,
         name: name.as_bytes().into(),
@@ -203,7 +203,7 @@ fn metadata_and_attributes_change() {
 }
 
 #[test]
-fn link_groups_go_on() {
+fn link_groups_persist_across_commits() {
     let bytes = pack(|writer| {
         let first = put(writer, "l/1", b"linked");
         writer.add_link(file("l/2"), first).unwrap();
@@ -211,7 +211,7 @@ fn link_groups_go_on() {
     let (bytes, _) = append(bytes, |writer| {
         let first = put(writer, "m/1", b"other");
         writer.add_link(file("m/2"), first).unwrap();
-        let old = writer.keep(&path("l/1")).unwrap();
+        let old = writer.reference_entry(&path("l/1")).unwrap();
         writer.add_link(file("l/3"), old).unwrap();
     });
     let (bytes, _) = append(bytes, |writer| {
@@ -226,7 +226,7 @@ fn link_groups_go_on() {
 }
 
 #[test]
-fn trees_of_several_levels_are_copied_on_write() {
+fn deep_trees_are_copied_on_write() {
     let bytes = pack(|writer| {
         for i in 0..40_000 {
             put(writer, &format!("d{:03}/f{i:05}-{}", i % 200, i * 7_919), b"");
@@ -257,7 +257,7 @@ fn trees_of_several_levels_are_copied_on_write() {
 }
 
 #[test]
-fn hard_links_have_the_same_content() {
+fn hard_links_share_content() {
     let mut writer = Writer::create(Vec::new(), options()).unwrap();
     let linked = |name: &str| Entry { link_group: 9, ..file(name) };
     writer.add(linked("a"), whole(b"same")).unwrap();
@@ -271,7 +271,7 @@ fn hard_links_have_the_same_content() {
 }
 
 #[test]
-fn a_writer_that_is_given_up_leaves_no_trace() {
+fn dropped_writer_leaves_the_archive_unchanged() {
     let before = small();
     let disk = Disk::new(before.clone());
     let mut writer = Writer::append(disk.clone(), options()).unwrap();
@@ -285,12 +285,12 @@ fn a_writer_that_is_given_up_leaves_no_trace() {
 }
 
 #[test]
-fn other_files_are_refused() {
+fn other_files_are_rejected() {
     for bytes in [Vec::new(), b"PK\x03\x04".repeat(100), vec![0; 4_000]] {
         assert!(matches!(Writer::append(Disk::new(bytes), options()), Err(Error::Unsupported { .. })));
     }
     let mut bytes = small();
-    // An optional feature that nobody knows yet.
+    // An unknown optional feature.
     bytes[12] = 2;
     let sum = nra_core::checksum::checksum(&bytes[..56], 0);
     bytes[56..64].copy_from_slice(&sum.to_le_bytes());
@@ -298,9 +298,9 @@ fn other_files_are_refused() {
 }
 
 proptest! {
-    /// What is broken, or made up with right checksums, is refused or does no harm.
+    /// Damaged archives, and forged ones with valid checksums, are rejected or do no harm.
     #[test]
-    fn changing_a_damaged_archive_does_no_harm(damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4)) {
+    fn append_to_a_damaged_archive_does_no_harm(damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4)) {
         let (mut bytes, _) = append(small(), |writer| {
             put(writer, "d/x", &text(2_000, 4));
         });
@@ -316,7 +316,7 @@ proptest! {
         if writer.finish(&Recorder::default()).is_ok() {
             let reader = NraReader::open(source(disk.bytes()), &OpenOptions::default()).unwrap();
             let (_, entry) = reader.find(b"new").unwrap().unwrap();
-            // It may share a piece of a damaged block; it is never another content.
+            // It may share a chunk of a damaged block, but never has other content.
             if let Ok(content) = reader.read_all(&entry, u64::MAX) {
                 prop_assert!(content == text(5_000, 2));
             }
@@ -325,7 +325,7 @@ proptest! {
 }
 
 #[test]
-fn readers_go_on_while_a_writer_works() {
+fn readers_are_not_disturbed_by_a_writer() {
     let before = small();
     let disk = Disk::new(before.clone());
     let reader = NraReader::open(disk.clone(), &OpenOptions::default()).unwrap();
@@ -339,17 +339,17 @@ fn readers_go_on_while_a_writer_works() {
     for i in 0..40 {
         put(&mut writer, &format!("{i}"), &noise(200_000, i));
     }
-    // One that was open before, and one that comes while the file is longer than the archive.
+    // A reader opened before, and one opened while the file is longer than the archive.
     assert_eq!(read(&reader), expected);
     let later = NraReader::open(source(disk.bytes()), &OpenOptions::default()).unwrap();
     assert_eq!((read(&later), later.is_index_damaged()), (expected.clone(), false));
-    assert!(later.remarks()[0].contains("an append that did not finish"));
+    assert!(later.remarks()[0].contains("an unfinished append"));
     writer.finish(&Recorder::default()).unwrap();
     assert_eq!(read(&reader), expected);
 }
 
 #[test]
-fn damaged_runs_do_not_keep_an_archive_from_growing() {
+fn append_works_with_damaged_chunk_runs() {
     let mut bytes = small();
     for i in 0..15 {
         (bytes, _) = append(bytes, |writer| {
@@ -365,6 +365,6 @@ fn damaged_runs_do_not_keep_an_archive_from_growing() {
     put(&mut writer, "again", b"content 14");
     put(&mut writer, "known", b"content 13");
     let stats = writer.finish(&Recorder::default()).unwrap().1;
-    assert_eq!((stats.pieces, stats.deduplicated_bytes), (20, 10));
+    assert_eq!((stats.chunks, stats.deduplicated_bytes), (20, 10));
     assert!(NraReader::open(source(disk.bytes()), &OpenOptions::default()).unwrap().find(b"again").unwrap().is_some());
 }

@@ -1,4 +1,5 @@
-//! Random changes, commits and compactions against a map of paths; every commit must read as the map was then.
+//! Random changes, commits and compactions, compared with a map of paths. Every commit must match
+//! the map at that time.
 
 use crate::content::HasContent as _;
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,17 +12,17 @@ use crate::changes::Change as Difference;
 use crate::compact::compact;
 use crate::reader::NraReader;
 use crate::revert::revert;
-use crate::writer::trees::PageSizes;
+use crate::writer::pages::PageSizes;
 use nra_core::archive::{Archive, Depth, OpenOptions};
 use nra_core::crypt::{Argon2Cost, Keyring, Secret};
 
-/// What the model knows of an entry.
+/// An entry of the model.
 #[derive(Debug, Clone, PartialEq)]
 struct Item {
-    /// Without size, place and link group.
+    /// Without size, location and link group.
     entry: Entry,
     content: Vec<u8>,
-    /// Names with the same number, other than 0, are hard links.
+    /// Names with the same number other than 0 are hard links.
     group: u64,
 }
 
@@ -33,19 +34,20 @@ enum Change {
     Remove(EntryPath),
     Rename(EntryPath, EntryPath),
     Mode(EntryPath, u16),
-    /// Of an encrypted archive: adds, replaces or removes a key.
+    /// Adds, replaces or removes a key of an encrypted archive.
     Key(u8),
     Commit,
-    /// A commit, and all but the newest ones dropped.
+    /// A commit, after which only the newest ones are kept.
     Compact(u64),
-    /// A commit, and then an earlier one made the present state again, counted from 0 and past the last one from there again: all of it, or what it had at a path.
+    /// A commit, then a revert to an earlier one (counted from 0, modulo the number of commits):
+    /// everything, or one path.
     Revert(usize, Option<EntryPath>),
 }
 
 type State = BTreeMap<EntryPath, Item>;
 
 impl Item {
-    /// A directory; implied, if nothing is known of it.
+    /// Returns a directory, implied if nothing is known about it.
     fn directory(path: &EntryPath, implied: bool) -> Self {
         Self { entry: Entry { implied, ..Entry::new(path.clone(), Kind::Directory) }, content: Vec::new(), group: 0 }
     }
@@ -75,7 +77,8 @@ fn any_change() -> impl Strategy<Value = Change> {
     ]
 }
 
-/// Contents that repeat: empty, short, raw and compressed, and one of several pieces with a hole.
+/// Repeating contents: empty, short, uncompressed and compressed, and one of several chunks with a
+/// hole.
 fn content(kind: u8) -> Vec<u8> {
     match kind {
         0 => Vec::new(),
@@ -89,15 +92,15 @@ fn named(path: &EntryPath) -> Entry {
     Entry { path: path.clone(), ..file("x") }
 }
 
-fn store(writer: &mut Writer<StoreEnd>, path: &EntryPath, kind: u8) {
+fn store(writer: &mut Writer<AppendDestination>, path: &EntryPath, kind: u8) {
     let entry = named(path);
     match kind {
         11 => {
-            writer.begin(entry).unwrap();
-            writer.piece(&text(900, 1), Digest::of(&text(900, 1)), false).unwrap();
-            writer.hole(5_000).unwrap();
-            writer.piece(&noise(41, 1), Digest::of(&noise(41, 1)), true).unwrap();
-            writer.end(None).unwrap();
+            writer.begin_file(entry).unwrap();
+            writer.add_chunk(&text(900, 1), Digest::of(&text(900, 1)), false).unwrap();
+            writer.add_hole(5_000).unwrap();
+            writer.add_chunk(&noise(41, 1), Digest::of(&noise(41, 1)), true).unwrap();
+            writer.end_file(None).unwrap();
         }
         _ => {
             writer.add(entry, whole(&content(kind))).unwrap();
@@ -105,7 +108,7 @@ fn store(writer: &mut Writer<StoreEnd>, path: &EntryPath, kind: u8) {
     }
 }
 
-/// Makes a path free for an entry and adds the directories above it.
+/// Frees a path for an entry and adds its parents.
 fn make_room(state: &mut State, path: &EntryPath, keep_below: bool) {
     state.retain(|at, _| keep_below || !at.is_below(path));
     let mut above = path.parent();
@@ -126,16 +129,16 @@ fn is_refused(state: &State, from: &EntryPath, to: &EntryPath) -> bool {
         || above.find_map(|above| state.get(&above)).is_some_and(|item| !item.is_directory())
 }
 
-/// The archive, the model, and the states at all commits.
+/// The archive, the model, and the model at each commit.
 struct Run {
     bytes: Vec<u8>,
     state: State,
     states: Vec<State>,
-    /// Last number that was given to a link group which is not written yet.
+    /// Last number of a link group that is not written yet.
     groups: u64,
-    /// Labels of the keys; none if the archive is not encrypted.
+    /// Labels of the keys; empty if the archive is not encrypted.
     keys: Vec<String>,
-    /// Keys that were ever made.
+    /// Number of keys created so far.
     made: u32,
 }
 
@@ -160,18 +163,18 @@ impl Run {
         WriterOptions { threads: 1, encryption: opened(&self.bytes, None).keyring().cloned(), ..options() }
     }
 
-    fn writer(&self) -> (std::sync::Arc<Disk>, Writer<StoreEnd>) {
+    fn writer(&self) -> (std::sync::Arc<Disk>, Writer<AppendDestination>) {
         let disk = Disk::new(self.bytes.clone());
         let mut writer = Writer::append(disk.clone(), self.options()).unwrap();
-        // Trees of several levels from few entries.
-        writer.placing.sizes = PageSizes { leaf: 150, inner: 120, few: 2 };
-        // Each change acts on what is there by then.
-        writer.settle_state().unwrap();
+        // Deep trees from few entries.
+        writer.block_writer.sizes = PageSizes { leaf: 150, inner: 120, few: 2 };
+        // Each change acts on the current entries.
+        writer.track_changes().unwrap();
         (disk, writer)
     }
 
-    /// Adds a key, replaces the last one but the first, or removes it.
-    fn change_keys(&mut self, writer: &mut Writer<StoreEnd>, what: u8) {
+    /// Adds a key, replaces the last one except the first, or removes it.
+    fn change_keys(&mut self, writer: &mut Writer<AppendDestination>, what: u8) {
         let last = self.keys.len().saturating_sub(1);
         self.made += 1;
         let secret = Secret::password(self.made.to_string());
@@ -205,18 +208,18 @@ impl Run {
         self.state.clone_from(self.states.last().expect("one is kept"));
     }
 
-    /// Makes an earlier commit the present state, or what it had at a path and below.
+    /// Restores an earlier commit, or one path and everything below it.
     fn revert(&mut self, commit: usize, path: Option<&EntryPath>) {
         let (disk, mut writer) = self.writer();
         let index = commit % self.states.len();
         let is_at = |at: &EntryPath| path.is_none_or(|path| at == path || at.is_below(path));
-        let is_meant = |change: &Difference| is_at(&change.entry().path);
-        let is_meant: &dyn Fn(&Difference) -> bool = &is_meant;
+        let is_selected = |change: &Difference| is_at(&change.entry().path);
+        let is_selected: &dyn Fn(&Difference) -> bool = &is_selected;
         let (earlier, before) = (self.states[index].clone(), self.state.clone());
         self.state.retain(|at, _| !is_at(at));
         for (at, item) in earlier.iter().filter(|(at, _)| is_at(at)) {
             let above: Vec<EntryPath> = std::iter::successors(at.parent(), EntryPath::parent).collect();
-            // What was not named does not make room.
+            // Unselected entries do not make room.
             if above.iter().any(|above| self.state.get(above).is_some_and(|item| !item.is_directory())) {
                 continue;
             }
@@ -227,12 +230,12 @@ impl Run {
         }
         let mut undone = BTreeSet::new();
         let done =
-            revert::<_, Error>(&mut writer, index as u64 + 1, path.map(|_| is_meant), &Recorder::default(), &mut |change| {
+            revert::<_, Error>(&mut writer, index as u64 + 1, path.map(|_| is_selected), &Recorder::default(), &mut |change| {
                 assert!(undone.insert(change.entry().path.clone()), "each once");
                 Ok(())
             });
         assert_eq!(done.unwrap().entries, undone.len() as u64);
-        // Numbers of link groups mean nothing in the model.
+        // Link group numbers mean nothing in the model.
         let bare = |state: &State, at: &EntryPath| state.get(at).map(|item| (item.entry.clone(), item.content.clone()));
         for at in before.keys().chain(self.state.keys()).filter(|at| bare(&before, at) != bare(&self.state, at)) {
             assert!(undone.contains(at), "{at}");
@@ -240,7 +243,7 @@ impl Run {
         self.commit(&disk, writer);
     }
 
-    fn apply(&mut self, writer: &mut Writer<StoreEnd>, change: &Change) {
+    fn apply(&mut self, writer: &mut Writer<AppendDestination>, change: &Change) {
         if let Change::Key(what) = change {
             return self.change_keys(writer, *what);
         }
@@ -262,7 +265,7 @@ impl Run {
                 if state.contains_key(to) || from.is_below(to) || to.is_below(from) || is_refused(state, from, to) {
                     return;
                 }
-                let id = writer.keep(from).unwrap();
+                let id = writer.reference_entry(from).unwrap();
                 writer.add_link(Entry::new(to.clone(), Kind::File), id).unwrap();
                 if item.group == 0 {
                     self.groups += 1;
@@ -308,11 +311,11 @@ impl Run {
         }
     }
 
-    fn commit(&mut self, disk: &Disk, mut writer: Writer<StoreEnd>) {
+    fn commit(&mut self, disk: &Disk, mut writer: Writer<AppendDestination>) {
         let recorder = Recorder::default();
-        let present = writer.present().unwrap();
+        let snapshot = writer.snapshot().unwrap();
         for path in self.state.keys().chain(self.states.iter().flat_map(State::keys)) {
-            let found = present.find(path).unwrap().map(|entry| bare(&entry));
+            let found = snapshot.find(path).unwrap().map(|entry| bare(&entry));
             assert_eq!(found.as_ref(), self.state.get(path).map(|item| &item.entry), "{path}");
         }
         let (end, stats) = writer.finish(&recorder).unwrap();
@@ -325,7 +328,7 @@ impl Run {
         check(&reader, &self.state);
         take_numbers(&reader, &mut self.state);
         assert_eq!(stats.entries, self.state.len() as u64);
-        // Nothing to say, no commit.
+        // Without changes there is no commit.
         if stats.commit > self.states.len() as u64 {
             self.states.push(self.state.clone());
         }
@@ -333,14 +336,14 @@ impl Run {
     }
 }
 
-/// Returns an entry without size, place and link group.
+/// Returns an entry without size, location and link group.
 fn bare(entry: &Entry) -> Entry {
     let mut entry = Entry { size: 0, link_group: 0, ..entry.clone() };
     *entry.content_mut() = Content::None;
     entry
 }
 
-/// Checks that a commit reads as the model says.
+/// Asserts that a commit matches the model.
 fn check(reader: &NraReader, state: &State) {
     let entries: Vec<Entry> = reader.entries(0..reader.entry_count()).map(Result::unwrap).collect();
     assert!(entries.iter().map(|entry| &entry.path).eq(state.keys()));
@@ -352,22 +355,22 @@ fn check(reader: &NraReader, state: &State) {
     assert_eq!(found, linked(state.iter().map(|(path, item)| (path, item.group))));
 }
 
-/// Takes over the numbers of link groups. Within a commit they say which names are one file, which has been checked, and whatever the numbers are;
-/// between commits they say which name that comes back is one with what is there by then.
+/// Takes over link group numbers. Within a commit they show which names are one file, which has
+/// been checked for any numbers. Between commits they show which name returns to a group.
 fn take_numbers(reader: &NraReader, state: &mut State) {
     for (entry, item) in reader.entries(0..reader.entry_count()).map(Result::unwrap).zip(state.values_mut()) {
         item.group = entry.link_group;
     }
 }
 
-/// Returns which names are those of one file, whatever the numbers of their groups are.
+/// Returns the sets of names of one file, for any link group numbers.
 fn linked<'a>(names: impl Iterator<Item = (&'a EntryPath, u64)>) -> BTreeSet<Vec<&'a EntryPath>> {
     let mut groups: BTreeMap<u64, Vec<&EntryPath>> = BTreeMap::new();
     names.filter(|(_, group)| *group != 0).for_each(|(path, group)| groups.entry(group).or_default().push(path));
     groups.into_values().filter(|names| names.len() > 1).collect()
 }
 
-/// Makes the changes, and checks every commit.
+/// Applies the changes and checks every commit.
 fn replay(changes: &[Change], sealed: bool) {
     let mut run = Run::new(sealed);
     let (mut disk, mut writer) = run.writer();
@@ -390,7 +393,7 @@ fn replay(changes: &[Change], sealed: bool) {
 }
 
 #[test]
-fn a_name_that_comes_back_is_no_link_of_one_that_it_never_was_beside() {
+fn readded_name_does_not_join_an_old_link_group() {
     let path = |text: &str| EntryPath::try_from(text).unwrap();
     let (file, link) = (|at| Change::File(path(at), 0), |from, to| Change::Link(path(from), path(to)));
     let back = |commit, at| Change::Revert(commit, Some(path(at)));
@@ -404,7 +407,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
     #[test]
-    fn every_commit_reads_as_the_model_was(changes in prop::collection::vec(any_change(), 1..120), sealed in any::<bool>()) {
+    fn every_commit_matches_the_model(changes in prop::collection::vec(any_change(), 1..120), sealed in any::<bool>()) {
         replay(&changes, sealed);
     }
 }

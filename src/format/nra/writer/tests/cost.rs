@@ -1,4 +1,4 @@
-//! What appending costs: bytes that the archive grows by, bytes that are read, and time of the processor.
+//! Cost of appending: growth of the archive, bytes read, and processor time.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use super::*;
 use crate::revert::revert;
 use nra_core::source::FileStore;
 
-/// An archive of small files with names and contents that have little in common.
+/// An archive of small files with dissimilar names and contents.
 fn large(entries: u64) -> Vec<u8> {
     let mut writer = Writer::create(Vec::new(), options()).unwrap();
     for i in 0..entries {
@@ -18,7 +18,7 @@ fn large(entries: u64) -> Vec<u8> {
     writer.finish(&Recorder::default()).unwrap().0
 }
 
-/// Processor time of this process so far, milliseconds.
+/// Returns the processor time of this process, milliseconds.
 fn processor_time() -> u64 {
     let stat = fs::read_to_string("/proc/self/stat").unwrap();
     let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
@@ -26,7 +26,7 @@ fn processor_time() -> u64 {
     (fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()) * 10
 }
 
-/// Appends a file of 3 KB and returns the growth, the reads and the bytes read.
+/// Appends a file of 3 KB. Returns the growth, the number of reads and the bytes read.
 fn cost(bytes: Vec<u8>) -> (u64, u64, u64) {
     let before = bytes.len() as u64;
     let disk = Disk::new(bytes);
@@ -38,17 +38,17 @@ fn cost(bytes: Vec<u8>) -> (u64, u64, u64) {
 }
 
 #[test]
-fn appending_costs_what_is_new() {
+fn append_cost_depends_on_new_data() {
     let bytes = large(60_000);
     let whole = bytes.len() as u64;
     let (growth, reads, read) = cost(bytes);
     assert!(growth < 32 << 10, "{growth}");
-    // One of them is the slot that a failure puts back.
+    // One of the reads saves the commit slot for a failure.
     assert!(reads <= 9 && read < 256 << 10 && read < whole / 4, "{reads} reads, {read} bytes of {whole}");
 }
 
 #[test]
-fn going_back_costs_what_changed() {
+fn revert_cost_depends_on_changes() {
     let disk = Disk::new(large(60_000));
     let mut writer = Writer::append(disk.clone(), options()).unwrap();
     put(&mut writer, "set/250/new.txt", &noise(3_000, 77));
@@ -67,7 +67,7 @@ fn going_back_costs_what_changed() {
 
 #[test]
 #[ignore = "a million entries"]
-fn appending_to_a_million_entries_takes_milliseconds() {
+fn append_to_a_million_entries_takes_milliseconds() {
     let bytes = large(1_000_000);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("large.nra");

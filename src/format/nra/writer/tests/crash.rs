@@ -1,7 +1,8 @@
-//! What is left when the process or the machine fails while an archive is changed.
+//! Failures of the process or the machine while an archive is changed.
 //!
-//! At each write: everything before is there; or of what was not synced any part, in any order, in sectors, and the last of it torn. The
-//! archive must then be the old or the new one, and the next writer must get on.
+//! If the process fails at a write, everything before it is in the file. If the machine fails, any
+//! part of the unsynced sectors is in the file, in any order, with the last write torn. The archive
+//! must then be the old or the new one, and the next writer must work.
 
 use std::collections::BTreeMap;
 
@@ -14,21 +15,21 @@ use crate::recovery::protect;
 use nra_core::archive::{Archive, Depth, OpenOptions};
 use nra_core::crypt::{Argon2Cost, KeyInfo, Keyring, Secret};
 
-type Change = fn(&mut Writer<StoreEnd>);
+type Change = fn(&mut Writer<AppendDestination>);
 
-/// What an archive holds, and what opens it.
+/// Content of an archive, and the passwords that open it.
 #[derive(Debug, PartialEq)]
 pub struct State {
     pub files: BTreeMap<String, Vec<u8>>,
     keys: Vec<KeyInfo>,
-    /// Which of the passwords do.
+    /// Which of the passwords open it.
     passwords: [bool; 2],
 }
 
 const PASSWORDS: [&str; 2] = ["old", "new"];
 const CHEAP: Argon2Cost = Argon2Cost { memory_kib: 8, passes: 1, lanes: 1 };
 
-/// The key that always opens encrypted archives.
+/// Returns the key that always opens encrypted archives.
 fn key() -> Secret {
     Secret::raw([9; 32])
 }
@@ -37,7 +38,7 @@ fn password(number: usize) -> Secret {
     Secret::password(PASSWORDS[number])
 }
 
-/// What a disk writes as a whole, bytes.
+/// Unit of atomic writes, bytes.
 const SECTOR: usize = 512;
 
 pub struct Random(pub u64);
@@ -55,7 +56,7 @@ impl Random {
     }
 }
 
-/// Cuts a write where sectors end.
+/// Splits a write at sector boundaries.
 fn sectors(step: &Step) -> Vec<Step> {
     let Step::Write(offset, data) = step else { return vec![step.clone()] };
     let mut parts = Vec::new();
@@ -75,12 +76,12 @@ fn apply(bytes: &[u8], steps: &[Step]) -> Vec<u8> {
     bytes
 }
 
-/// Returns what may be on the disk when it fails during `steps`.
+/// Returns possible disk contents after a failure during `steps`.
 pub fn images(base: &[u8], steps: &[Step], random: &mut Random) -> Vec<Vec<u8>> {
     let mut images = Vec::new();
     let mut synced = 0;
     for (k, step) in steps.iter().enumerate() {
-        // The process ends in front of this step, or within it.
+        // The process fails before or within this step.
         let before = apply(base, &steps[..k]);
         if let Step::Write(_, data) = step {
             for part in [1, 7, 8, data.len() / 2, data.len() - 1] {
@@ -91,7 +92,7 @@ pub fn images(base: &[u8], steps: &[Step], random: &mut Random) -> Vec<Vec<u8>> 
         }
         images.push(before);
         if let Step::Sync = step {
-            // The machine fails in front of it.
+            // The machine fails before it.
             let durable = apply(base, &steps[..synced]);
             let parts: Vec<Step> = steps[synced..k].iter().flat_map(sectors).collect();
             for i in (0..parts.len()).step_by(parts.len().div_ceil(40).max(1)) {
@@ -133,7 +134,7 @@ pub fn read(bytes: &[u8], recover: bool) -> State {
     State { files, passwords: [opens(0), opens(1)], keys }
 }
 
-/// As [`read`], of an archive that must be whole.
+/// Reads an undamaged archive.
 fn read_whole(bytes: &[u8]) -> State {
     let reader = reader(bytes, key(), false).unwrap();
     assert_eq!(reader.verify(Depth::Full, None, &Recorder::default()).unwrap().damage, []);
@@ -141,13 +142,13 @@ fn read_whole(bytes: &[u8]) -> State {
     read(bytes, false)
 }
 
-/// Begins a commit on what is on the disk.
-fn writer(disk: &Arc<Disk>) -> Writer<StoreEnd> {
+/// Begins a commit on the disk.
+fn writer(disk: &Arc<Disk>) -> Writer<AppendDestination> {
     let encryption = reader(&disk.bytes(), key(), true).unwrap().keyring().cloned();
     Writer::append(disk.clone(), WriterOptions { encryption, ..options() }).unwrap()
 }
 
-/// Does `change` and fails at each step.
+/// Applies `change` and fails at each step.
 fn matrix(base: &[u8], (name, change): (&str, Change)) -> Vec<Vec<u8>> {
     let disk = Disk::new(base.to_vec());
     let mut first = writer(&disk);
@@ -165,7 +166,7 @@ fn matrix(base: &[u8], (name, change): (&str, Change)) -> Vec<Vec<u8>> {
         }
         seen[0] |= found[1] == old;
         seen[1] |= found[1] == new;
-        // The next writer takes the state that readers who look behind a lost tail see.
+        // The next writer starts from the commit that tolerant readers see.
         let disk = Disk::new(image.clone());
         let mut next = writer(&disk);
         put(&mut next, "next", b"after the crash");
@@ -175,7 +176,8 @@ fn matrix(base: &[u8], (name, change): (&str, Change)) -> Vec<Vec<u8>> {
         assert!(after == found[1], "{name}: image {i}");
     }
     assert_eq!(seen, [true; 2]);
-    // A writer that is dropped at any step, and could still tidy up, leaves the old state and no remains.
+    // A writer that is dropped at any step and can clean up leaves the old archive without stray
+    // bytes.
     for limit in 0..steps.len() {
         let disk = Disk::failing(base.to_vec(), limit);
         let mut failing = writer(&disk);
@@ -198,7 +200,7 @@ const CHANGES: [(&str, Change); 5] = [
         writer.remove(&path("b/two")).unwrap();
         writer.rename(&path("c"), &path("b/two")).unwrap();
     }),
-    // Several writes in front of the commit.
+    // Several writes before the commit.
     ("large", |writer| {
         for i in 0..3 {
             put(writer, &format!("large/{i}"), &noise(150_000, i));
@@ -225,10 +227,10 @@ fn base() -> Vec<u8> {
 }
 
 #[test]
-fn a_failure_at_any_point_leaves_the_old_or_the_new_archive() {
+fn failure_leaves_the_old_or_the_new_archive() {
     for change in CHANGES {
         matrix(&base(), change);
-        // With both slots in use.
+        // With both commit slots in use.
         let mut bytes = base();
         for i in 0..3 {
             (bytes, _) = append(bytes, |writer| {
@@ -240,7 +242,7 @@ fn a_failure_at_any_point_leaves_the_old_or_the_new_archive() {
 }
 
 #[test]
-fn a_failure_leaves_the_old_or_the_new_archive_in_place_of_recovery_data() {
+fn failure_while_replacing_recovery_data_leaves_a_whole_archive() {
     for (percent, change) in [(100, CHANGES[0]), (5, CHANGES[0]), (100, CHANGES[3]), (30, CHANGES[4])] {
         let disk = Disk::new(base());
         protect(&*disk, percent, 32 << 20, &Recorder::default()).unwrap();
@@ -249,7 +251,7 @@ fn a_failure_leaves_the_old_or_the_new_archive_in_place_of_recovery_data() {
 }
 
 #[test]
-fn a_full_disk_leaves_every_byte_as_it_was() {
+fn full_disk_leaves_the_file_unchanged() {
     let fresh = base();
     let (changed, _) = append(fresh.clone(), |writer| {
         put(writer, "more", b"more");
@@ -266,7 +268,7 @@ fn a_full_disk_leaves_every_byte_as_it_was() {
 }
 
 #[test]
-fn a_failure_leaves_the_old_or_the_new_keys() {
+fn failure_leaves_the_old_or_the_new_keys() {
     let mut keyring = Keyring::create(&key(), CHEAP, "stays").unwrap();
     keyring.add(&password(0), CHEAP, "goes").unwrap();
     let options = WriterOptions { encryption: Some(keyring), ..options() };
@@ -287,7 +289,7 @@ fn a_failure_leaves_the_old_or_the_new_keys() {
 }
 
 #[test]
-fn a_failure_after_a_failure_does_no_harm() {
+fn second_failure_does_no_harm() {
     let (bytes, _) = append(base(), |writer| {
         put(writer, "d", b"second");
     });
@@ -300,7 +302,7 @@ fn a_failure_after_a_failure_does_no_harm() {
 }
 
 #[test]
-fn an_archive_in_the_making_is_not_taken_for_a_whole_one() {
+fn unfinished_archive_does_not_open() {
     let bytes = base();
     for len in (0..bytes.len()).step_by(8) {
         let options = OpenOptions { recover: false, ..OpenOptions::default() };
@@ -310,7 +312,7 @@ fn an_archive_in_the_making_is_not_taken_for_a_whole_one() {
 }
 
 #[test]
-fn a_finished_commit_that_lost_its_tail_is_not_cut() {
+fn finished_commit_without_footer_is_kept() {
     let (first, _) = append(base(), |writer| {
         put(writer, "d", b"second");
     });
@@ -324,13 +326,14 @@ fn a_finished_commit_that_lost_its_tail_is_not_cut() {
         assert_eq!(stats.commit, 3);
         assert!(files(&bytes).contains_key("d"));
     }
-    // Without any slot nothing says that the archive was whole.
+    // Without a commit slot nothing shows that the archive was complete.
     let mut bytes = base();
     *bytes.last_mut().unwrap() ^= 1;
     assert!(matches!(Writer::append(Disk::new(bytes), options()), Err(Error::Corrupt { .. })));
 }
 
-/// Compacts as `convert` does before it gives the new file the name of the old one: with recovery data if there was some.
+/// Compacts as `convert` does before it renames the new file: with recovery data if the old one had
+/// some.
 fn compact_to(old: &[u8], new: &NewFile) -> Result<()> {
     const MEMORY: u64 = 32 << 20;
     let encryption = reader(old, key(), false)?.keyring().cloned();
@@ -342,7 +345,7 @@ fn compact_to(old: &[u8], new: &NewFile) -> Result<()> {
     Ok(())
 }
 
-/// Three commits, of which the first is not kept.
+/// Three commits; the first is not kept.
 fn several(mut bytes: Vec<u8>) -> Vec<u8> {
     for i in 0..2 {
         let disk = Disk::new(bytes);
@@ -356,7 +359,7 @@ fn several(mut bytes: Vec<u8>) -> Vec<u8> {
 }
 
 #[test]
-fn a_failure_while_compacting_leaves_the_old_archive_until_the_new_one_is_on_disk() {
+fn failed_compaction_leaves_the_old_archive() {
     let sealed = {
         let mut keyring = Keyring::create(&key(), CHEAP, "stays").unwrap();
         keyring.add(&password(0), CHEAP, "second").unwrap();
@@ -377,7 +380,8 @@ fn a_failure_while_compacting_leaves_the_old_archive_until_the_new_one_is_on_dis
         let (steps, whole) = (new.disk().steps(), new.disk().bytes());
         let state = read_whole(&old);
         assert!(read_whole(&whole) == state);
-        // The name goes to the new file when all of it is durable: whatever fails by then leaves the old file, which is only read.
+        // The new file is renamed when all of it is durable. Until then a failure leaves the old
+        // file, which is only read.
         assert!(matches!(steps.last(), Some(Step::Sync)));
         let kept = {
             let options = OpenOptions { commit: Some(1), key: Some(key()), ..OpenOptions::default() };
@@ -386,7 +390,7 @@ fn a_failure_while_compacting_leaves_the_old_archive_until_the_new_one_is_on_dis
         };
         let mut seen = [0; 3];
         for image in images(&[], &steps, &mut Random(7)) {
-            // Should somebody take a file that was left for an archive: it is a kept commit, or known to be damaged.
+            // A leftover file holds a kept commit, or is known to be damaged.
             let left = reader(&image, key(), false).ok();
             let left = left.filter(|left| left.verify(Depth::Full, None, &Recorder::default()).unwrap().damage.is_empty());
             let Some(left) = left else {
@@ -402,7 +406,7 @@ fn a_failure_while_compacting_leaves_the_old_archive_until_the_new_one_is_on_dis
         for limit in 0..steps.len() {
             assert!(compact_to(&old, &NewFile::failing(limit)).is_err(), "step {limit}");
         }
-        // The next one gets on.
+        // The next compaction works.
         let again = NewFile::default();
         compact_to(&old, &again).unwrap();
         assert!(read_whole(&again.disk().bytes()) == state);

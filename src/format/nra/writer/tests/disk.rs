@@ -1,4 +1,4 @@
-//! A disk in memory that can fail: what was written and not synced may be lost, in part and in any order.
+//! A disk in memory that can fail. Unsynced writes may be lost in part and in any order.
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use nra_core::error::{Error, Result};
 use nra_core::source::{MemorySource, ReadAt, Store};
 
-/// Something that was done to the file.
+/// A change to the file.
 #[derive(Debug, Clone)]
 pub enum Step {
     Write(u64, Vec<u8>),
@@ -15,7 +15,7 @@ pub enum Step {
 }
 
 impl Step {
-    /// Does it to `bytes`; of a write only the first `part` bytes.
+    /// Applies it to `bytes`; of a write only the first `part` bytes.
     pub fn apply(&self, bytes: &mut Vec<u8>, part: usize) {
         match self {
             Self::Write(offset, data) => {
@@ -32,14 +32,14 @@ impl Step {
     }
 }
 
-/// The file.
+/// A file on a disk.
 pub struct Disk {
     len: u64,
     bytes: Mutex<Vec<u8>>,
     steps: Mutex<Vec<Step>>,
-    /// Steps after which nothing works any more.
+    /// Number of steps after which everything fails.
     limit: usize,
-    /// Or nothing but what makes the file no longer than this.
+    /// Length beyond which writes fail.
     full: u64,
     reads: Mutex<(u64, u64)>,
 }
@@ -49,19 +49,19 @@ impl Disk {
         Self::failing(bytes, usize::MAX)
     }
 
-    /// A disk that fails after some steps.
+    /// Returns a disk that fails after some steps.
     pub fn failing(bytes: Vec<u8>, limit: usize) -> Arc<Self> {
         let (len, bytes) = (bytes.len() as u64, Mutex::new(bytes));
         Arc::new(Self { len, bytes, steps: Mutex::default(), limit, full: u64::MAX, reads: Mutex::default() })
     }
 
-    /// A disk that has no space for a file longer than `full` bytes.
+    /// Returns a disk without space for more than `full` bytes.
     pub fn with_space(bytes: Vec<u8>, full: u64) -> Arc<Self> {
         let (len, bytes) = (bytes.len() as u64, Mutex::new(bytes));
         Arc::new(Self { len, bytes, steps: Mutex::default(), limit: usize::MAX, full, reads: Mutex::default() })
     }
 
-    /// The disk as it is now, as one that opens the file again finds it.
+    /// Returns the disk as a new opening finds it.
     pub fn opened_again(&self) -> Arc<Self> {
         let (bytes, steps) = (self.bytes(), self.steps());
         let (len, bytes, steps) = (bytes.len() as u64, Mutex::new(bytes), Mutex::new(steps));
@@ -76,7 +76,7 @@ impl Disk {
         self.steps.lock().unwrap().clone()
     }
 
-    /// Reads so far, and their bytes.
+    /// Returns the number of reads and their bytes.
     pub fn reads(&self) -> (u64, u64) {
         *self.reads.lock().unwrap()
     }
@@ -127,7 +127,7 @@ impl Store for Disk {
     }
 }
 
-/// An empty file that is written to by one who opens it several times.
+/// An empty file that is opened several times for writing.
 pub struct NewFile(Mutex<Arc<Disk>>);
 
 impl Default for NewFile {
@@ -137,7 +137,7 @@ impl Default for NewFile {
 }
 
 impl NewFile {
-    /// One on a disk that fails after some steps.
+    /// Returns one on a disk that fails after some steps.
     pub fn failing(limit: usize) -> Self {
         Self(Mutex::new(Disk::failing(Vec::new(), limit)))
     }
@@ -148,13 +148,13 @@ impl NewFile {
         disk.clone()
     }
 
-    /// The disk with all that was done to it.
+    /// Returns the disk with everything that was written.
     pub fn disk(&self) -> Arc<Disk> {
         self.0.lock().unwrap().clone()
     }
 }
 
-/// Opens bytes for reading.
+/// Returns bytes as a source.
 pub fn source(bytes: Vec<u8>) -> Arc<dyn ReadAt> {
     Arc::new(MemorySource::new(bytes))
 }

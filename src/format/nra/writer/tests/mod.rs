@@ -1,4 +1,4 @@
-//! Archives taken apart again with the structures of the format alone; and the reader against a model.
+//! Archives taken apart with the structures of the format, and the reader compared with a model.
 
 mod append;
 mod changes;
@@ -6,23 +6,23 @@ mod cost;
 mod crash;
 mod disk;
 mod model;
-mod parts;
 mod recovery;
-mod remains;
+mod salvage;
 mod sealed;
+mod structure;
 
 use super::*;
 use crate::commit::parse_attributes;
 use crate::content::HasContent as _;
 use crate::content::{Content, Segment};
 use crate::frame::{FrameKind, HEADER_LEN};
-use crate::writer::run::MAX_WEIGHT;
+use crate::writer::chunk_buffer::MAX_WEIGHT;
 use nra_core::codec::{Method, looks_incompressible};
 use nra_core::entry::{Attribute, Metadata, Namespace, Timestamp};
 use nra_core::path::EntryPath;
 use nra_core::progress::{Counter, Recorder, Severity};
 use nra_core::testing::noise;
-use parts::Parts;
+use structure::ArchiveStructure;
 
 fn path(text: &str) -> EntryPath {
     EntryPath::new(text.as_bytes()).unwrap()
@@ -52,12 +52,12 @@ fn whole(bytes: &[u8]) -> NewContent<'_> {
 }
 
 /// Writes an archive and takes it apart.
-fn archive(options: WriterOptions, fill: impl FnOnce(&mut Writer<Vec<u8>>)) -> (Parts, WriterStats) {
+fn archive(options: WriterOptions, fill: impl FnOnce(&mut Writer<Vec<u8>>)) -> (ArchiveStructure, WriterStats) {
     let mut writer = Writer::create(Vec::new(), options).unwrap();
     fill(&mut writer);
     let (bytes, stats) = writer.finish(&Recorder::default()).unwrap();
     assert_eq!(stats.archive_bytes, bytes.len() as u64);
-    (Parts::take(bytes), stats)
+    (ArchiveStructure::dissect(bytes), stats)
 }
 
 fn add(writer: &mut Writer<Vec<u8>>, name: &str, content: &[u8]) -> EntryId {
@@ -65,24 +65,24 @@ fn add(writer: &mut Writer<Vec<u8>>, name: &str, content: &[u8]) -> EntryId {
 }
 
 fn add_large(writer: &mut Writer<Vec<u8>>, name: &str, parts: &[Result<&[u8], u64>]) -> EntryId {
-    writer.begin(file(name)).unwrap();
+    writer.begin_file(file(name)).unwrap();
     for part in parts {
         match part {
-            Ok(bytes) => writer.piece(bytes, Digest::of(bytes), looks_incompressible(bytes)).unwrap(),
-            Err(hole) => writer.hole(*hole).unwrap(),
+            Ok(bytes) => writer.add_chunk(bytes, Digest::of(bytes), looks_incompressible(bytes)).unwrap(),
+            Err(hole) => writer.add_hole(*hole).unwrap(),
         }
     }
-    writer.end(Some(Digest::of(b"as told"))).unwrap()
+    writer.end_file(Some(Digest::of(b"as told"))).unwrap()
 }
 
 #[test]
-fn nothing_gives_an_archive_without_entries() {
+fn empty_writer_gives_an_archive_without_entries() {
     let (parts, stats) = archive(options(), |_| {});
     assert_eq!((parts.commit.entry_root, stats.entries, stats.blocks), (None, 0, 0));
 }
 
 #[test]
-fn all_kinds_of_entries_come_back() {
+fn all_entry_kinds_round_trip() {
     let mut link = Entry::new(path("link"), Kind::Symlink);
     link.target = (*b"a/b").into();
     let mut pipe = Entry::new(path("pipe"), Kind::Fifo);
@@ -103,7 +103,8 @@ fn all_kinds_of_entries_come_back() {
     assert_eq!((stats.entries, stats.files), (4, 1));
 }
 
-/// Files that shrink and files that do not, large ones, links, repetitions, many enough for several runs.
+/// Compressible and incompressible files, large ones, links, repetitions; enough for several
+/// buffers.
 fn mixed(writer: &mut Writer<Vec<u8>>) {
     for i in 0..3_000u64 {
         add(writer, &format!("text/{}/{i}.txt", i % 7), &text(2_000 + i as usize % 900, i));
@@ -121,7 +122,7 @@ fn mixed(writer: &mut Writer<Vec<u8>>) {
 }
 
 #[test]
-fn content_counts_when_it_is_compressed() {
+fn progress_counts_compressed_content() {
     for align in [0, 4_096] {
         let mut writer = Writer::create(Vec::new(), WriterOptions { align, ..options() }).unwrap();
         add(&mut writer, "a", &text(90_000, 1));
@@ -141,7 +142,7 @@ fn content_counts_when_it_is_compressed() {
 }
 
 #[test]
-fn content_comes_back_and_threads_make_no_difference() {
+fn archive_bytes_do_not_depend_on_threads() {
     let small = WriterOptions { block: BlockPolicy { max_raw_bytes: 256 << 10, ..options().block }, ..options() };
     let (parts, stats) = archive(small.clone(), mixed);
     for i in [0, 7, 10, 1_500, 2_999] {
@@ -157,9 +158,9 @@ fn content_comes_back_and_threads_make_no_difference() {
             assert!(parts.entry(&name).link_group > 0);
         }
     }
-    assert!(matches!(parts.entry("noise/1.bin").content(), Content::Raw(..)));
+    assert!(matches!(parts.entry("noise/1.bin").content(), Content::Uncompressed(..)));
     assert!(matches!(parts.entry("text/1/1.txt").content(), Content::Extent(_)));
-    assert!(stats.deduplicated_bytes > 300_000 && stats.stored_bytes < stats.piece_bytes);
+    assert!(stats.deduplicated_bytes > 300_000 && stats.stored_bytes < stats.chunk_bytes);
     assert!(stats.blocks > 10);
     for (threads, memory_bytes) in [(1, 256 << 20), (3, 1)] {
         let mut writer = Writer::create(Vec::new(), WriterOptions { threads, memory_bytes, ..small.clone() }).unwrap();
@@ -177,13 +178,13 @@ fn equal_content_is_stored_once() {
         }
         add_large(writer, "large", &[Ok(&content), Ok(&noise(5_000, 2)), Ok(&content)]);
     });
-    assert_eq!((stats.pieces, stats.deduplicated_bytes), (2, 101 * 50_000));
+    assert_eq!((stats.chunks, stats.deduplicated_bytes), (2, 101 * 50_000));
     assert_eq!(parts.content("99"), content);
     assert_eq!(parts.content("large"), [&content[..], &noise(5_000, 2), &content].concat());
 }
 
 #[test]
-fn pieces_in_a_row_are_one_extent() {
+fn adjacent_chunks_become_one_extent() {
     let content = text(300_000, 5);
     let cut: Vec<Result<&[u8], u64>> = content.chunks(64_000).map(Ok).collect();
     let (parts, _) = archive(options(), |writer| {
@@ -198,10 +199,10 @@ fn pieces_in_a_row_are_one_extent() {
 }
 
 #[test]
-fn a_file_of_many_extents_has_a_map() {
-    let pieces: Vec<Vec<u8>> = (0..3_000).map(|i| text(100, i)).collect();
-    let cut: Vec<Result<&[u8], u64>> = pieces.iter().flat_map(|piece| [Ok(&piece[..]), Err(5)]).collect();
-    let expected: Vec<u8> = pieces.iter().flat_map(|piece| [&piece[..], &[0; 5]].concat()).collect();
+fn file_with_many_extents_has_an_extent_map() {
+    let chunks: Vec<Vec<u8>> = (0..3_000).map(|i| text(100, i)).collect();
+    let cut: Vec<Result<&[u8], u64>> = chunks.iter().flat_map(|chunk| [Ok(&chunk[..]), Err(5)]).collect();
+    let expected: Vec<u8> = chunks.iter().flat_map(|chunk| [&chunk[..], &[0; 5]].concat()).collect();
     let (parts, _) = archive(options(), |writer| {
         let id = add_large(writer, "many", &cut);
         writer.add_link(file("same"), id).unwrap();
@@ -213,7 +214,7 @@ fn a_file_of_many_extents_has_a_map() {
 }
 
 #[test]
-fn missing_directories_are_added() {
+fn missing_directories_are_implied() {
     let (parts, stats) = archive(options(), |writer| {
         add(writer, "a/b/c", b"1");
         add(writer, "a/b!", b"2");
@@ -226,19 +227,19 @@ fn missing_directories_are_added() {
 }
 
 #[test]
-fn a_file_with_entries_below_it_makes_room() {
+fn file_with_entries_below_it_is_skipped() {
     let monitor = Recorder::default();
     let mut writer = Writer::create(Vec::new(), options()).unwrap();
     add(&mut writer, "a", b"file");
     add(&mut writer, "a/b/c", b"1");
-    let parts = Parts::take(writer.finish(&monitor).unwrap().0);
+    let parts = ArchiveStructure::dissect(writer.finish(&monitor).unwrap().0);
     assert_eq!(parts.entry("a").kind, Kind::Directory);
     let warnings = monitor.take_warnings();
     assert!(warnings.len() == 1 && warnings[0].severity == Severity::Degraded && warnings[0].path == b"a");
 }
 
 #[test]
-fn the_last_of_equal_paths_holds() {
+fn last_of_equal_paths_wins() {
     let (parts, stats) = archive(options(), |writer| {
         add(writer, "a", &text(5_000, 1));
         add(writer, "a", &noise(5_000, 1));
@@ -252,7 +253,7 @@ fn the_last_of_equal_paths_holds() {
 }
 
 #[test]
-fn link_groups_have_two_members_or_none() {
+fn link_groups_of_one_are_dropped() {
     let (parts, _) = archive(options(), |writer| {
         let with_group = |name: &str, group| Entry { link_group: group, ..file(name) };
         writer.add(with_group("a", 77), whole(b"one")).unwrap();
@@ -277,19 +278,19 @@ fn link_groups_have_two_members_or_none() {
 }
 
 #[test]
-fn raw_content_is_aligned() {
+fn uncompressed_content_is_aligned() {
     for align in [16, 64, 4096] {
         let (parts, _) = archive(WriterOptions { align, ..options() }, |writer| {
             for i in 0..700 {
                 add(writer, &format!("{i}"), &noise(1_000 + i as usize, i));
-                // Found to be incompressible by the worker only.
+                // Only the worker finds out that it is incompressible.
                 let bytes = noise(3_000, 1_000 + i);
                 let content = NewContent::Whole { bytes: &bytes, digest: Digest::of(&bytes), incompressible: false };
                 writer.add(file(&format!("unknown {i}")), content).unwrap();
             }
         });
         for entry in &parts.entries {
-            let Content::Raw(extent, _) = *entry.content() else { panic!("raw content is expected") };
+            let Content::Uncompressed(extent, _) = *entry.content() else { panic!("raw content is expected") };
             let start = extent.block.offset + HEADER_LEN as u64 + u64::from(extent.block.pad_len + extent.offset);
             assert_eq!(start % u64::from(align), 0);
             parts.content(str::from_utf8(entry.path.as_bytes()).unwrap());
@@ -298,7 +299,7 @@ fn raw_content_is_aligned() {
 }
 
 #[test]
-fn every_method_and_preset_works() {
+fn all_methods_and_presets_round_trip() {
     let words: Vec<Vec<u8>> = (0..3_000)
         .map(|i| {
             format!("{{\"id\": {i}, \"name\": \"entry number {}\", \"label\": \"class-{}\"}}", i * 7, i % 13)
@@ -313,13 +314,13 @@ fn every_method_and_preset_works() {
                 words.iter().enumerate().for_each(|(i, word)| _ = add(writer, &format!("{i}.json"), word));
             });
             assert_eq!(parts.content("2999.json"), words[2_999]);
-            assert_eq!(stats.stored_bytes == stats.piece_bytes, method == Method::NONE);
+            assert_eq!(stats.stored_bytes == stats.chunk_bytes, method == Method::NONE);
         }
     }
 }
 
 #[test]
-fn a_dictionary_is_made_where_it_pays() {
+fn dictionary_is_trained_where_it_pays() {
     let record = |i: u64| {
         let word = |n: u64| text(12, n % 900).trim_ascii().to_vec();
         let (camera, exposure, place) = (word(i), word(i * 7), word(i * 31));
@@ -353,7 +354,7 @@ fn a_dictionary_is_made_where_it_pays() {
 }
 
 #[test]
-fn attributes_message_and_time_are_kept() {
+fn attributes_message_and_time_round_trip() {
     let attribute = |name: &[u8]| Attribute { namespace: Namespace::User, name: name.into(), value: (*b"v").into() };
     let time = Timestamp { seconds: 5, nanoseconds: 6 };
     let given = WriterOptions {
@@ -374,7 +375,7 @@ fn attributes_message_and_time_are_kept() {
 }
 
 #[test]
-fn many_entries_make_inner_pages() {
+fn many_entries_produce_inner_pages() {
     let (parts, stats) = archive(options(), |writer| {
         for i in 0..100_000u32 {
             let mut entry = file(&format!("images/{:03}/{i:06}.png", i % 100));
@@ -387,7 +388,7 @@ fn many_entries_make_inner_pages() {
 }
 
 #[test]
-fn errors_of_the_output_are_passed_on() {
+fn output_errors_are_returned() {
     struct Full(usize);
     impl Write for Full {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
@@ -409,18 +410,18 @@ fn errors_of_the_output_are_passed_on() {
 }
 
 #[test]
-fn mistakes_of_the_caller_are_errors() {
+fn misuse_is_an_error() {
     let mut writer = Writer::create(Vec::new(), options()).unwrap();
-    assert!(writer.piece(b"x", Digest::of(b"x"), false).is_err());
+    assert!(writer.add_chunk(b"x", Digest::of(b"x"), false).is_err());
     assert!(writer.add(Entry::new(path("d"), Kind::Directory), whole(b"x")).is_err());
-    assert!(writer.begin(Entry::new(path("d"), Kind::Directory)).is_err());
+    assert!(writer.begin_file(Entry::new(path("d"), Kind::Directory)).is_err());
     assert!(writer.add(Entry::new(path("s"), Kind::Symlink), NewContent::None).is_err(), "no target");
     let directory = writer.add(Entry::new(path("d"), Kind::Directory), NewContent::None).unwrap();
     assert!(writer.add_link(file("l"), directory).is_err());
-    writer.begin(file("f")).unwrap();
+    writer.begin_file(file("f")).unwrap();
     assert!(writer.add(file("g"), NewContent::None).is_err());
-    writer.abandon();
-    writer.begin(file("f")).unwrap();
+    writer.abandon_file();
+    writer.begin_file(file("f")).unwrap();
     assert!(writer.finish(&Recorder::default()).is_err());
     for bad in [
         WriterOptions { align: 3, ..options() },
@@ -437,29 +438,29 @@ fn mistakes_of_the_caller_are_errors() {
 }
 
 #[test]
-fn a_writer_can_be_dropped_half_way() {
+fn writer_can_be_dropped_early() {
     let mut writer = Writer::create(Vec::new(), options()).unwrap();
     (0..2_000).for_each(|i| _ = add(&mut writer, &i.to_string(), &text(10_000, i)));
     drop(writer);
 }
 
-/// A file of this many bytes of one kind, each with a hole behind it.
+/// A file of `count` equal bytes with a hole after each.
 fn riddled(writer: &mut Writer<Vec<u8>>, entry: Entry, bytes: usize) {
-    writer.begin(entry).unwrap();
+    writer.begin_file(entry).unwrap();
     for _ in 0..bytes {
-        writer.piece(b"x", Digest::of(b"x"), false).unwrap();
-        writer.hole(1).unwrap();
+        writer.add_chunk(b"x", Digest::of(b"x"), false).unwrap();
+        writer.add_hole(1).unwrap();
     }
-    writer.end(None).unwrap();
+    writer.end_file(None).unwrap();
 }
 
 #[test]
-fn hard_links_share_their_extent_map() {
+fn hard_links_share_one_extent_map() {
     let mut writer = Writer::create(Vec::new(), options()).unwrap();
     for name in ["a", "b", "c"] {
         riddled(&mut writer, Entry { link_group: 5, ..file(name) }, 2_000);
     }
-    let parts = Parts::take(writer.finish(&Recorder::default()).unwrap().0);
+    let parts = ArchiveStructure::dissect(writer.finish(&Recorder::default()).unwrap().0);
     let pages = parts.frames.values().filter(|frame| frame.header.kind == FrameKind::ExtentPage).count();
     assert_eq!(pages, 5, "four leaves and a root");
     let [a, b, c] = &parts.entries[..] else { panic!("three entries") };
@@ -467,26 +468,28 @@ fn hard_links_share_their_extent_map() {
 }
 
 #[test]
-fn parts_of_large_files_do_not_pile_up() {
+fn chunk_lists_of_large_files_are_released() {
     let mut writer = Writer::create(Vec::new(), WriterOptions { threads: 1, ..options() }).unwrap();
     let mut most = 0;
     for i in 0..20 {
         riddled(&mut writer, file(&format!("{i:02}")), 100_000);
-        let held = |added: &index::Added| if let Source::Parts(parts, _) = &added.source { size_of_val(&**parts) } else { 0 };
+        let held = |added: &index::Added| {
+            if let index::ContentSource::Parts(parts, _) = &added.source { size_of_val(&**parts) } else { 0 }
+        };
         most = most.max(writer.index.entries.iter().map(held).sum::<usize>());
     }
     assert!(most <= 2 * MAX_WEIGHT, "{most} bytes");
-    let parts = Parts::take(writer.finish(&Recorder::default()).unwrap().0);
+    let parts = ArchiveStructure::dissect(writer.finish(&Recorder::default()).unwrap().0);
     assert!(parts.entries.iter().all(|entry| entry.size == 200_000));
 }
 
 #[test]
-fn more_content_than_can_be_counted_is_refused() {
+fn content_size_overflow_is_rejected() {
     let mut writer = Writer::create(Vec::new(), options()).unwrap();
     for name in ["a", "b", "c"] {
-        writer.begin(file(name)).unwrap();
-        writer.hole(u64::MAX / 2).unwrap();
-        writer.end(None).unwrap();
+        writer.begin_file(file(name)).unwrap();
+        writer.add_hole(u64::MAX / 2).unwrap();
+        writer.end_file(None).unwrap();
     }
     let refused = writer.finish(&Recorder::default()).map(drop).unwrap_err();
     assert!(matches!(refused, Error::Limit { what: "content of all files", .. }), "{refused:?}");

@@ -1,4 +1,4 @@
-//! What the reader finds is what a model of the calls expects.
+//! The reader finds what a model of the calls expects.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ enum Call {
     Noise(String, usize, u64),
     Large(String, Vec<Part>),
     Abandoned(Vec<Part>),
-    /// A link to the file that was added so many calls before.
+    /// A link to the file added this many calls before.
     Link(String, usize),
 }
 
@@ -72,16 +72,16 @@ fn bytes(part: &Part) -> Vec<u8> {
 fn give(writer: &mut Writer<Vec<u8>>, parts: &[Part]) {
     for part in parts {
         match part {
-            Part::Hole(len) => writer.hole(*len).unwrap(),
+            Part::Hole(len) => writer.add_hole(*len).unwrap(),
             _ => {
                 let bytes = bytes(part);
-                writer.piece(&bytes, Digest::of(&bytes), looks_incompressible(&bytes)).unwrap();
+                writer.add_chunk(&bytes, Digest::of(&bytes), looks_incompressible(&bytes)).unwrap();
             }
         }
     }
 }
 
-/// What a path is expected to be: the content of a file, or `None` for a directory.
+/// Expected content by path; `None` for a directory.
 type Model = BTreeMap<String, Option<Vec<u8>>>;
 
 fn play(writer: &mut Writer<Vec<u8>>, calls: &[Call]) -> Model {
@@ -95,9 +95,9 @@ fn play(writer: &mut Writer<Vec<u8>>, calls: &[Call]) -> Model {
                 continue;
             }
             Call::Abandoned(parts) => {
-                writer.begin(file("abandoned")).unwrap();
+                writer.begin_file(file("abandoned")).unwrap();
                 give(writer, parts);
-                writer.abandon();
+                writer.abandon_file();
                 continue;
             }
             Call::Text(name, len, seed) => {
@@ -110,9 +110,9 @@ fn play(writer: &mut Writer<Vec<u8>>, calls: &[Call]) -> Model {
             }
             Call::Large(name, parts) => {
                 let content: Vec<u8> = parts.iter().flat_map(bytes).collect();
-                writer.begin(file(name)).unwrap();
+                writer.begin_file(file(name)).unwrap();
                 give(writer, parts);
-                (name, writer.end(Some(Digest::of(&content))).unwrap(), content)
+                (name, writer.end_file(Some(Digest::of(&content))).unwrap(), content)
             }
             Call::Link(name, back) => {
                 let Some((earlier, content)) = files.iter().rev().nth(*back).cloned() else { continue };
@@ -122,7 +122,7 @@ fn play(writer: &mut Writer<Vec<u8>>, calls: &[Call]) -> Model {
         files.push((id, content.clone()));
         model.insert(name.clone(), Some(content));
     }
-    // Whatever something lies below is a directory.
+    // A path with entries below it is a directory.
     for name in model.keys().cloned().collect::<Vec<_>>() {
         for (at, _) in name.match_indices('/') {
             model.insert(name[..at].into(), None);
@@ -135,7 +135,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
     #[test]
-    fn the_reader_finds_what_was_added(
+    fn reader_matches_the_model(
         calls in calls(),
         align in prop::sample::select(vec![0, 16, 64]),
         method in prop::sample::select(vec![Method::zstd(1), Method::LZ4, Method::NONE]),

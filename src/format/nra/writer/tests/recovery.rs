@@ -1,4 +1,4 @@
-//! Recovery data: damage of all kinds, and what becomes of it.
+//! Recovery data: all kinds of damage and their repair.
 
 use proptest::prelude::*;
 
@@ -7,11 +7,11 @@ use super::crash::{Random, images, read};
 use super::disk::Disk;
 use super::*;
 use crate::reader::NraReader;
-use crate::recovery::{Geometry, Report, check, protect, restore};
+use crate::recovery::{RecoveryHeader, Report, check, protect, restore};
 use nra_core::archive::{Archive, Depth, OpenOptions};
 use nra_core::source::MemorySource;
 
-/// Memory for groups as long as they get, bytes.
+/// Memory for the longest groups, bytes.
 const MEMORY: u64 = 256 << 20;
 
 fn protected(bytes: Vec<u8>, percent: u32) -> Vec<u8> {
@@ -24,14 +24,14 @@ fn report(bytes: &[u8]) -> Report {
     check(&MemorySource::new(bytes.to_vec()), &Recorder::default()).unwrap().expect("recovery data is found")
 }
 
-/// Returns what comes out, or why nothing does.
+/// Returns the repaired archive, or the reason for a failure.
 fn repaired(bytes: &[u8]) -> Result<Vec<u8>> {
     let out = Disk::new(Vec::new());
     restore(&MemorySource::new(bytes.to_vec()), &report(bytes), &*out, MEMORY, &Recorder::default())?;
     Ok(out.bytes())
 }
 
-/// Says whether two archives are the same, without printing them.
+/// Compares two archives without printing them.
 #[track_caller]
 fn assert_restored(damaged: &[u8], whole: &[u8], what: &str) {
     match repaired(damaged) {
@@ -60,27 +60,27 @@ fn several_commits() -> Vec<u8> {
 }
 
 #[test]
-fn an_archive_with_recovery_data_opens_verifies_and_lists_as_before() {
+fn archive_with_recovery_data_reads_as_before() {
     for bytes in [pack(|_| {}), large(300_000), several_commits()] {
         let whole = protected(bytes.clone(), 10);
         assert_eq!(files(&whole), files(&bytes));
-        let geometry = report(&whole).geometry;
+        let recovery_header = report(&whole).recovery_header;
         assert!(report(&whole).is_whole());
-        // Only a slot has changed.
+        // Only a commit slot has changed.
         assert_eq!(bytes[SUPERBLOCK_LEN..], whole[SUPERBLOCK_LEN..bytes.len()]);
-        assert_eq!(geometry.protected, bytes.len() as u64);
-        assert_eq!(open(&whole).info().recovery, Some(geometry.summary()));
+        assert_eq!(recovery_header.protected, bytes.len() as u64);
+        assert_eq!(open(&whole).info().recovery, Some(recovery_header.summary()));
         assert_eq!(open(&bytes).info().recovery, None);
-        // Once more, and with another percentage: the earlier data goes.
+        // Once more, with another percentage: the earlier data is replaced.
         assert!(protected(whole.clone(), 10) == whole);
-        assert!(report(&protected(whole, 60)).geometry.parities > geometry.parities);
+        assert!(report(&protected(whole, 60)).recovery_header.parity_shards > recovery_header.parity_shards);
     }
 }
 
 #[test]
-fn runs_of_damage_as_long_as_the_percentage_are_restored_wherever_they_are() {
+fn burst_damage_within_the_percentage_is_restored() {
     let whole = protected(several_commits(), 10);
-    let run = usize::try_from(report(&whole).geometry.protected).unwrap() / 10;
+    let run = usize::try_from(report(&whole).recovery_header.protected).unwrap() / 10;
     for place in (0..whole.len() - run).step_by(7_777).chain([whole.len() - run]) {
         let mut bytes = whole.clone();
         bytes[place..place + run].iter_mut().for_each(|byte| *byte ^= 0xa5);
@@ -91,12 +91,12 @@ fn runs_of_damage_as_long_as_the_percentage_are_restored_wherever_they_are() {
 }
 
 #[test]
-fn a_lost_head_and_a_lost_tail_come_back() {
+fn lost_superblock_and_footer_are_restored() {
     const LOST: usize = 64 << 10;
     let whole = protected(large(900_000), 10);
     let mut bytes = whole.clone();
     bytes[..LOST].fill(0);
-    assert_restored(&bytes, &whole, "head");
+    assert_restored(&bytes, &whole, "superblock");
     let mut bytes = whole.clone();
     let len = bytes.len();
     bytes[len - LOST..].fill(0);
@@ -105,7 +105,7 @@ fn a_lost_head_and_a_lost_tail_come_back() {
     assert_restored(&[&whole[..], &[7; 1000]].concat(), &whole, "bytes behind it");
 }
 
-/// Damages sectors at random until no more fit into `bytes_hit`.
+/// Damages random sectors until no more fit into `bytes_hit`.
 fn scatter(bytes: &mut [u8], bytes_hit: usize, random: &mut Random) {
     const SECTOR: usize = 4096;
     let mut sectors: Vec<usize> = (0..bytes.len() / SECTOR).collect();
@@ -130,7 +130,7 @@ fn scattered_sectors_within_the_percentage_are_restored() {
     }
 }
 
-/// Recovery data in groups of 256 shards of 4 KiB.
+/// Returns recovery data in groups of 256 shards of 4 KiB.
 fn in_groups(bytes: Vec<u8>, percent: u32) -> Vec<u8> {
     let disk = Disk::new(bytes);
     protect(&*disk, percent, 4 << 20, &Recorder::default()).unwrap();
@@ -140,11 +140,11 @@ fn in_groups(bytes: Vec<u8>, percent: u32) -> Vec<u8> {
 #[test]
 fn damage_within_the_percentage_is_restored_in_several_groups() {
     let whole = in_groups(large(6_000_000), 10);
-    let geometry = report(&whole).geometry;
-    assert_eq!((geometry.groups, geometry.in_group(), geometry.shard_len), (6, 245, 4_096));
-    let run = usize::try_from(geometry.protected).unwrap() / 10;
+    let recovery_header = report(&whole).recovery_header;
+    assert_eq!((recovery_header.groups, recovery_header.in_group(), recovery_header.shard_len), (6, 245, 4_096));
+    let run = usize::try_from(recovery_header.protected).unwrap() / 10;
     let mut random = Random(17);
-    // A burst, across archive and recovery data too; and the same amount as sectors.
+    // A burst, also across archive and recovery data; and the same amount as sectors.
     let last = whole.len() - run;
     for place in [0, 2_000_000, 5_700_000, last].into_iter().chain((0..4).map(|_| random.below(last))) {
         let mut bytes = whole.clone();
@@ -167,12 +167,12 @@ fn damage_within_the_percentage_is_restored_in_several_groups() {
 #[test]
 fn each_group_restores_as_many_shards_as_it_has_parities_and_not_one_more() {
     let whole = in_groups(large(6_000_000), 5);
-    let geometry = report(&whole).geometry;
-    let shard = usize::try_from(geometry.shard_len).unwrap();
-    let groups = usize::try_from(geometry.groups).unwrap();
-    let parities = usize::try_from(geometry.parities).unwrap();
-    assert_eq!((groups, parities), (6, 33));
-    // Shards are dealt out in turn.
+    let recovery_header = report(&whole).recovery_header;
+    let shard = usize::try_from(recovery_header.shard_len).unwrap();
+    let groups = usize::try_from(recovery_header.groups).unwrap();
+    let parity_shards = usize::try_from(recovery_header.parity_shards).unwrap();
+    assert_eq!((groups, parity_shards), (6, 33));
+    // Shards are assigned in turn.
     let hit = |bytes: &mut [u8], group: usize, count: usize| {
         for number in 0..count {
             let shard_number = (number * 3 + 1) * groups + group;
@@ -180,26 +180,26 @@ fn each_group_restores_as_many_shards_as_it_has_parities_and_not_one_more() {
         }
     };
     let mut bytes = whole.clone();
-    (0..groups).for_each(|group| hit(&mut bytes, group, parities));
+    (0..groups).for_each(|group| hit(&mut bytes, group, parity_shards));
     let found = report(&bytes);
-    assert_eq!((found.damaged_shards, found.lost_groups), ((groups * parities) as u64, 0));
+    assert_eq!((found.damaged_shards, found.lost_groups), ((groups * parity_shards) as u64, 0));
     assert_restored(&bytes, &whole, "as many as can be");
     for group in 0..groups {
         let mut beyond = whole.clone();
-        hit(&mut beyond, group, parities + 1);
+        hit(&mut beyond, group, parity_shards + 1);
         let found = report(&beyond);
-        assert_eq!((found.lost_groups, found.worst), (1, (parities as u64 + 1, parities as u64)));
+        assert_eq!((found.lost_groups, found.worst_group), (1, (parity_shards as u64 + 1, parity_shards as u64)));
         assert!(matches!(repaired(&beyond), Err(Error::Corrupt { .. })), "group {group}");
     }
 }
 
 #[test]
-fn groups_that_take_more_memory_than_there_is_are_told() {
+fn groups_beyond_the_memory_limit_are_reported() {
     let whole = in_groups(large(3_000_000), 5);
     let mut bytes = whole.clone();
     bytes[70_000] ^= 1;
     let (source, report) = (MemorySource::new(bytes.clone()), report(&bytes));
-    let needed = report.geometry.restoring_bytes();
+    let needed = report.recovery_header.restoring_bytes();
     let restored = |memory| {
         let out = Disk::new(Vec::new());
         restore(&source, &report, &*out, memory, &Recorder::default()).map(|()| out.bytes())
@@ -209,7 +209,7 @@ fn groups_that_take_more_memory_than_there_is_are_told() {
 }
 
 #[test]
-fn more_damage_is_told_and_refused() {
+fn excessive_damage_is_reported_and_rejected() {
     let whole = protected(large(400_000), 5);
     let mut bytes = whole.clone();
     bytes[100_000..140_000].fill(0);
@@ -218,12 +218,12 @@ fn more_damage_is_told_and_refused() {
     let [(from, len)] = found.damaged[..] else { panic!("{:?}", found.damaged) };
     assert!(from <= 100_000 && 100_000 - from < 4096 && from + len >= 140_000 && from + len < 144_096);
     assert_eq!((found.damaged_bytes, found.lost_groups), (len, 1));
-    assert!(found.worst.0 > found.worst.1);
+    assert!(found.worst_group.0 > found.worst_group.1);
     assert!(matches!(repaired(&bytes), Err(Error::Corrupt { .. })));
 }
 
 #[test]
-fn damage_of_the_recovery_data_itself_is_told_and_mended() {
+fn damaged_recovery_data_is_reported_and_rewritten() {
     let archive = large(200_000);
     let whole = protected(archive.clone(), 10);
     for place in (archive.len()..whole.len()).step_by(601) {
@@ -242,7 +242,7 @@ fn damage_of_the_recovery_data_itself_is_told_and_mended() {
 }
 
 #[test]
-fn recovery_data_that_lost_its_ends_is_no_damage_of_the_archive() {
+fn recovery_data_without_ends_does_not_affect_the_archive() {
     let archive = several_commits();
     let whole = protected(archive.clone(), 20);
     let (begin, end) = (archive.len(), whole.len() - 64);
@@ -251,14 +251,14 @@ fn recovery_data_that_lost_its_ends_is_no_damage_of_the_archive() {
         bytes[lost].fill(0);
         let reader = NraReader::open(super::disk::source(bytes.clone()), &OpenOptions::default()).unwrap();
         assert_eq!(reader.info().recovery.is_none(), is_told);
-        let told: &[&str] = if is_told { &["the recovery data behind the archive is not whole"] } else { &[] };
+        let told: &[&str] = if is_told { &["the recovery data is damaged"] } else { &[] };
         assert_eq!(reader.remarks(), told);
         assert_eq!((reader.info().commit, reader.is_index_damaged()), (Some(4), false));
     }
 }
 
 #[test]
-fn verify_says_whether_damage_can_be_restored() {
+fn verify_reports_whether_damage_can_be_restored() {
     let whole = protected(large(400_000), 5);
     for (damage, restorable) in [(200_000..200_010, true), (150_000..200_000, false)] {
         let mut bytes = whole.clone();
@@ -271,13 +271,13 @@ fn verify_says_whether_damage_can_be_restored() {
 }
 
 #[test]
-fn a_writer_that_fails_leaves_it_as_it_was() {
+fn failed_append_keeps_recovery_data() {
     let whole = protected(large(300_000), 10);
-    let change = |writer: &mut Writer<StoreEnd>, len: usize| -> Result<()> {
+    let change = |writer: &mut Writer<AppendDestination>, len: usize| -> Result<()> {
         writer.add(file("next"), super::whole(&noise(len, 77)))?;
         Ok(())
     };
-    // A full disk, while content is written and when the commit is; a writer that is given up.
+    // A full disk, while content or the commit is written; an abandoned writer.
     let space = whole.len() as u64;
     for len in [500, 10_000, 900_000] {
         for full in [space, space + 100_000] {
@@ -295,7 +295,7 @@ fn a_writer_that_fails_leaves_it_as_it_was() {
         drop(writer);
         assert!(disk.bytes() == whole);
     }
-    // The same of recovery data in place of recovery data.
+    // The same for recovery data that replaces recovery data.
     for full in [space, space + 10_000] {
         let disk = Disk::with_space(whole.clone(), full);
         assert!(protect(&*disk, 90, MEMORY, &Recorder::default()).is_err());
@@ -304,7 +304,7 @@ fn a_writer_that_fails_leaves_it_as_it_was() {
 }
 
 #[test]
-fn a_writer_that_is_killed_leaves_what_restores_it() {
+fn killed_append_leaves_usable_recovery_data() {
     let whole = protected(large(900_000), 20);
     let disk = Disk::new(whole.clone());
     let mut writer = Writer::append(disk.clone(), options()).unwrap();
@@ -326,7 +326,7 @@ fn a_writer_that_is_killed_leaves_what_restores_it() {
 }
 
 #[test]
-fn the_next_commit_drops_it() {
+fn next_commit_drops_recovery_data() {
     let archive = several_commits();
     let (with, _) = append(protected(archive.clone(), 10), |writer| {
         put(writer, "next", b"more");
@@ -340,7 +340,7 @@ fn the_next_commit_drops_it() {
 }
 
 #[test]
-fn an_encrypted_archive_is_restored_without_its_key() {
+fn encrypted_archive_is_restored_without_key() {
     let options = WriterOptions { encryption: Some(super::sealed::keyring()), ..options() };
     let mut writer = Writer::create(Vec::new(), options).unwrap();
     put(&mut writer, "secret", &noise(200_000, 1));
@@ -350,9 +350,9 @@ fn an_encrypted_archive_is_restored_without_its_key() {
     assert_restored(&bytes, &whole, "encrypted");
 }
 
-/// A newer archive that was copied over an older one with recovery data, and the file was not cut.
+/// A newer archive copied over an older one with recovery data, without truncating the file.
 #[test]
-fn recovery_data_of_an_earlier_commit_does_not_take_a_later_one_back() {
+fn old_recovery_data_does_not_undo_a_later_commit() {
     for encryption in [None, Some(super::sealed::keyring())] {
         let options = || WriterOptions { encryption: encryption.clone(), ..options() };
         let mut writer = Writer::create(Vec::new(), options()).unwrap();
@@ -374,27 +374,27 @@ fn recovery_data_of_an_earlier_commit_does_not_take_a_later_one_back() {
 }
 
 #[test]
-fn what_is_no_whole_archive_is_not_protected() {
+fn damaged_archive_is_not_protected() {
     let archive = large(50_000);
     let mut damaged_head = archive.clone();
     damaged_head[20] ^= 1;
     let (appended, _) = append(archive.clone(), |writer| {
         put(writer, "next", b"more");
     });
-    // That append did finish: its commit must not be cut.
-    let lost_tail = appended[..appended.len() - 64].to_vec();
-    for bytes in [Vec::new(), noise(1_000, 1), damaged_head, archive[..archive.len() - 64].to_vec(), lost_tail] {
+    // That append is finished: its commit must not be cut off.
+    let lost_footer = appended[..appended.len() - 64].to_vec();
+    for bytes in [Vec::new(), noise(1_000, 1), damaged_head, archive[..archive.len() - 64].to_vec(), lost_footer] {
         let disk = Disk::new(bytes.clone());
         assert!(protect(&*disk, 10, MEMORY, &Recorder::default()).is_err());
         assert!(disk.bytes() == bytes);
     }
-    // What an append left that did not get to a frame goes.
+    // Bytes of an append that are not a frame are removed.
     let torn = [&appended[..archive.len()], &[0; 100]].concat();
     assert_eq!(files(&protected(torn, 10)), files(&archive));
 }
 
 #[test]
-fn a_failure_at_any_point_leaves_the_archive_as_it_was() {
+fn failure_leaves_the_archive_unchanged() {
     let fresh = pack(|writer| {
         put(writer, "a", &noise(9_000, 1));
     });
@@ -405,7 +405,7 @@ fn a_failure_at_any_point_leaves_the_archive_as_it_was() {
         let (steps, whole) = (disk.steps(), disk.bytes());
         for image in images(&base, &steps, &mut Random(5)) {
             assert!(read(&image, false).files == files(&base) && read(&image, true).files == files(&base));
-            // Whoever protects or changes it next gets on.
+            // The next change works.
             assert!(protected(image.clone(), 10) == whole);
             let (bytes, _) = append(image, |writer| {
                 put(writer, "next", b"more");
@@ -421,10 +421,10 @@ fn a_failure_at_any_point_leaves_the_archive_as_it_was() {
 }
 
 #[test]
-fn numbers_of_a_hostile_trailer_do_no_harm() {
+fn hostile_recovery_headers_do_not_panic() {
     let whole = protected(large(60_000), 10);
-    let geometry: Geometry = report(&whole).geometry;
-    let front = usize::try_from(geometry.file_len()).unwrap() - 64 - 64;
+    let recovery_header: RecoveryHeader = report(&whole).recovery_header;
+    let front = usize::try_from(recovery_header.file_len()).unwrap() - 64 - 64;
     for at in 0..56 {
         for value in [0, 1, 0x7f, 0xff] {
             let mut bytes = whole.clone();
@@ -432,7 +432,7 @@ fn numbers_of_a_hostile_trailer_do_no_harm() {
             let sum = nra_core::checksum::checksum(&bytes[front..front + 56], front as u64);
             bytes[front + 56..front + 64].copy_from_slice(&sum.to_le_bytes());
             if let Ok(again) = repaired(&bytes) {
-                let len = usize::try_from(geometry.protected).unwrap();
+                let len = usize::try_from(recovery_header.protected).unwrap();
                 assert!(again[..len] == whole[..len], "byte {at} = {value}");
             }
             assert_eq!(read(&bytes, false).files, files(&whole));
@@ -447,22 +447,22 @@ proptest! {
         len in 0usize..200_000,
         percent in 1u32..=60,
         seed in any::<u64>(),
-        pieces in 1usize..3,
+        chunks in 1usize..3,
         cut in any::<bool>(),
     ) {
         let archive = if len == 0 { pack(|_| {}) } else { large(len) };
-        // Runs touch a shard more than they fill.
-        let shard = usize::try_from(Geometry::choose(archive.len() as u64, percent, 1, MEMORY).unwrap().shard_len).unwrap();
-        let budget = (archive.len() * usize::try_from(percent).unwrap() / 100).saturating_sub((pieces - 1) * 2 * shard);
+        // Bursts touch one more shard than they fill.
+        let shard = usize::try_from(RecoveryHeader::choose(archive.len() as u64, percent, 1, MEMORY).unwrap().shard_len).unwrap();
+        let budget = (archive.len() * usize::try_from(percent).unwrap() / 100).saturating_sub((chunks - 1) * 2 * shard);
         let whole = protected(archive, percent);
         let mut random = Random(seed);
         let mut bytes = whole.clone();
-        for _ in 0..pieces {
-            let run = budget / pieces;
+        for _ in 0..chunks {
+            let run = budget / chunks;
             let place = random.below(bytes.len() - run + 1);
             bytes[place..place + run].copy_from_slice(&noise(run, seed ^ place as u64));
         }
-        if cut && pieces == 1 {
+        if cut && chunks == 1 {
             bytes = whole[..whole.len() - budget].to_vec();
         }
         match repaired(&bytes) {

@@ -1,10 +1,12 @@
-//! Encrypted archives: what goes in comes out, with the key only, and no change of the file goes unnoticed.
+//! Encrypted archives: content round-trips with the key only, and every change of the file is
+//! detected.
 
 use super::append::put;
 use super::disk::{Disk, source};
 use super::*;
-use crate::head::{Slot, TAIL_LEN};
+use crate::footer::FOOTER_LEN;
 use crate::reader::NraReader;
+use crate::superblock::CommitSlot;
 use nra_core::archive::{Access, Archive, Depth, OpenOptions, Part};
 use nra_core::crypt::{Argon2Cost, Keyring, Secret};
 
@@ -34,7 +36,7 @@ fn try_open(bytes: &[u8], options: &OpenOptions) -> Result<NraReader> {
     NraReader::open(source(bytes.to_vec()), options)
 }
 
-fn append(bytes: Vec<u8>, change: impl FnOnce(&mut Writer<StoreEnd>)) -> Vec<u8> {
+fn append(bytes: Vec<u8>, change: impl FnOnce(&mut Writer<AppendDestination>)) -> Vec<u8> {
     let keyring = try_open(&bytes, &with_key(secret())).unwrap().keyring().unwrap().clone();
     let disk = Disk::new(bytes);
     let options = WriterOptions { encryption: Some(keyring), ..options() };
@@ -44,7 +46,7 @@ fn append(bytes: Vec<u8>, change: impl FnOnce(&mut Writer<StoreEnd>)) -> Vec<u8>
     disk.bytes()
 }
 
-/// Content of all entries that read, each in three ways.
+/// Content of all readable entries, read in three ways.
 fn contents(reader: &NraReader) -> Vec<(String, Option<Vec<u8>>)> {
     let entries = reader.entries(0..reader.entry_count()).filter_map(Result::ok);
     entries
@@ -75,11 +77,11 @@ fn fill<W: Write + Send>(writer: &mut Writer<W>) {
     put(writer, "a/two.bin", &noise(40_000, 2));
     put(writer, "b/small.bin", &noise(3_000, 3));
     put(writer, "empty", b"");
-    writer.begin(file("sparse")).unwrap();
-    writer.piece(&noise(100, 4), Digest::of(&noise(100, 4)), true).unwrap();
-    writer.hole(1 << 20).unwrap();
-    writer.piece(&text(100, 5), Digest::of(&text(100, 5)), false).unwrap();
-    writer.end(None).unwrap();
+    writer.begin_file(file("sparse")).unwrap();
+    writer.add_chunk(&noise(100, 4), Digest::of(&noise(100, 4)), true).unwrap();
+    writer.add_hole(1 << 20).unwrap();
+    writer.add_chunk(&text(100, 5), Digest::of(&text(100, 5)), false).unwrap();
+    writer.end_file(None).unwrap();
 }
 
 fn fill_small<W: Write + Send>(writer: &mut Writer<W>) {
@@ -88,7 +90,7 @@ fn fill_small<W: Write + Send>(writer: &mut Writer<W>) {
 }
 
 #[test]
-fn archives_come_back_with_their_key_only() {
+fn encrypted_archive_opens_with_its_key_only() {
     let keyring = keyring();
     for preset in [WriterOptions::balanced(), WriterOptions::random(), WriterOptions { align: 64, ..WriterOptions::balanced() }] {
         let options = WriterOptions { attributes: vec![], ..preset };
@@ -110,7 +112,7 @@ fn archives_come_back_with_their_key_only() {
         for wrong in [Secret::raw([8; 32]), Secret::password(KEY)] {
             assert!(matches!(try_open(&bytes, &with_key(wrong)), Err(Error::WrongKey)));
         }
-        // What an archive takes more: 48 bytes a frame, 16 for each tag, two key frames.
+        // Overhead: 48 bytes per frame, 16 per tag, two key frames.
         assert!(bytes.len() < plain.len() + plain.len() / 500 + 4_000, "{} {}", bytes.len(), plain.len());
         let keys = NraReader::keys(source(bytes)).unwrap().unwrap();
         assert_eq!(keys.len(), 1);
@@ -119,7 +121,7 @@ fn archives_come_back_with_their_key_only() {
 }
 
 #[test]
-fn nothing_of_the_content_is_in_the_file() {
+fn encrypted_file_contains_no_plain_text() {
     let bytes = sealed(&keyring(), options(), fill_small);
     let content: &[u8] = b"quite secret content, quite secret content";
     let digest = Digest::of(content);
@@ -135,12 +137,12 @@ fn nothing_of_the_content_is_in_the_file() {
     let again = sealed(&keyring(), options(), fill_small);
     assert_eq!(again.len(), bytes.len());
     let equal = bytes.iter().zip(&again).filter(|(a, b)| a == b).count();
-    // Head, slots and zero bytes; nothing of 42 equal bytes of content.
+    // Superblock, commit slots and zero bytes; nothing of 42 equal bytes of content.
     assert!(equal < 700, "{equal} equal bytes");
 }
 
 #[test]
-fn every_flip_and_every_cut_is_found() {
+fn every_flip_and_truncation_is_detected() {
     let keyring = keyring();
     let bytes = sealed(&keyring, options(), fill_small);
     let bytes = append(bytes, |writer| {
@@ -161,7 +163,7 @@ fn every_flip_and_every_cut_is_found() {
             }
         }
         let verdict = reader.verify(Depth::Full, None, &Recorder::default()).unwrap();
-        let is_told = !verdict.damage.is_empty() || reader.is_index_damaged() || reader.has_remains();
+        let is_told = !verdict.damage.is_empty() || reader.is_index_damaged() || reader.has_trailing_bytes();
         assert!(may_be_older || is_told, "{what} was not found");
     };
     for at in 0..bytes.len() {
@@ -175,14 +177,14 @@ fn every_flip_and_every_cut_is_found() {
     }
 }
 
-/// Length of the file at its first commit.
+/// Returns the length of the file at its first commit.
 fn sealed_end(bytes: &[u8]) -> u64 {
-    let place = usize::try_from(Slot::place(0)).unwrap();
-    let slot = Slot::parse(bytes[place..place + 64].try_into().unwrap(), place as u64).unwrap();
+    let place = usize::try_from(CommitSlot::offset(0)).unwrap();
+    let slot = CommitSlot::parse(bytes[place..place + 64].try_into().unwrap(), place as u64).unwrap();
     slot.expect("an append fills a slot").end
 }
 
-/// Offsets and lengths of the frames between head and last tail, by their sync bytes.
+/// Returns the ranges of the frames between superblock and last footer, found by their sync bytes.
 fn frames(bytes: &[u8]) -> Vec<std::ops::Range<usize>> {
     let is_start = |at: usize| {
         bytes[at..].starts_with(&[0x8a, 0x53, 0x0d, 0x0a, 0, 0, 0, 0])
@@ -195,10 +197,11 @@ fn frames(bytes: &[u8]) -> Vec<std::ops::Range<usize>> {
 }
 
 #[test]
-fn pieces_that_are_moved_or_of_another_time_are_refused() {
+fn moved_and_replayed_frames_are_rejected() {
     let keyring = keyring();
     let base = sealed(&keyring, WriterOptions { message: "x".into(), ..options() }, fill_small);
-    // Two forks: the same changes, so frames of the same length at the same places, of which only the content differs.
+    // Two forks with the same changes: frames of the same length at the same offsets differ only in
+    // content.
     let fork = |content: &'static [u8; 15]| {
         append(base.clone(), move |writer| {
             put(writer, "fork", content);
@@ -215,11 +218,12 @@ fn pieces_that_are_moved_or_of_another_time_are_refused() {
         let Ok(reader) = try_open(bytes, &with_key(secret())) else { return };
         for (path, content) in contents(&reader) {
             let Some(content) = content else { continue };
-            // Without its index an archive is served from the records that read, and that may be of a fork: it is told.
+            // Without its index, an archive is served from readable records, possibly of the fork:
+            // this is reported.
             assert!(reader.is_index_damaged() || good.contains(&(path, Some(content))), "{what}");
         }
         let damage = reader.verify(Depth::Full, None, &Recorder::default()).unwrap().damage;
-        assert!(!damage.is_empty() || reader.has_remains(), "{what}");
+        assert!(!damage.is_empty() || reader.has_trailing_bytes(), "{what}");
     };
     for frame in &frames_left {
         if left[frame.clone()] != right[frame.clone()] && !left[frame.clone()].starts_with(b"NRATAIL") {
@@ -247,14 +251,14 @@ fn pieces_that_are_moved_or_of_another_time_are_refused() {
 }
 
 #[test]
-fn plain_frames_in_an_encrypted_archive_are_refused() {
+fn plain_frames_in_an_encrypted_archive_are_rejected() {
     let keyring = keyring();
     let bytes = sealed(&keyring, options(), fill_small);
     let (plain, _) = archive(options(), fill_small);
     let plain = plain.bytes;
     let key_frame = frames(&bytes)[0].clone();
-    // The frames of a plain archive behind the keys, the whole index of the encrypted one gone.
-    let moved = [&bytes[..key_frame.end], &plain[SUPERBLOCK_LEN..plain.len() - TAIL_LEN]].concat();
+    // Frames of a plain archive after the key frame; the whole encrypted index is gone.
+    let moved = [&bytes[..key_frame.end], &plain[SUPERBLOCK_LEN..plain.len() - FOOTER_LEN]].concat();
     assert!(try_open(&moved, &with_key(secret())).is_err());
     let (longer, lone) = ([&bytes[..], &plain[SUPERBLOCK_LEN..]].concat(), [&bytes[..256], &plain[256..]].concat());
     for bytes in [longer, lone] {
@@ -262,7 +266,7 @@ fn plain_frames_in_an_encrypted_archive_are_refused() {
             assert!(
                 !reader.info().encrypted
                     || contents(&reader).is_empty()
-                    || reader.has_remains()
+                    || reader.has_trailing_bytes()
                     || !reader.verify(Depth::Full, None, &Recorder::default()).unwrap().damage.is_empty()
             );
         }
@@ -270,7 +274,7 @@ fn plain_frames_in_an_encrypted_archive_are_refused() {
 }
 
 #[test]
-fn appends_go_on_sealed() {
+fn appends_are_encrypted() {
     let mut bytes = sealed(&keyring(), options(), fill_small);
     for round in 0..5 {
         bytes = append(bytes, |writer| {
@@ -296,7 +300,7 @@ fn appends_go_on_sealed() {
 }
 
 #[test]
-fn keys_change_with_a_commit() {
+fn keys_can_change_with_a_commit() {
     let bytes = sealed(&keyring(), options(), fill_small);
     let password = || with_key(Secret::password("new"));
     let added = append(bytes.clone(), |writer| {
@@ -307,7 +311,7 @@ fn keys_change_with_a_commit() {
     let reader = try_open(&removed, &password()).unwrap();
     assert_eq!(reader.verify(Depth::Full, None, &Recorder::default()).unwrap().damage, []);
     assert!(matches!(try_open(&removed, &with_key(secret())), Err(Error::WrongKey)));
-    // The key frame of the commit before in the place of the newest one is not taken for it.
+    // The key frame of the preceding commit in place of the newest one is not accepted for it.
     let keys: Vec<_> =
         frames(&removed).into_iter().filter(|frame| removed[frame.start..].starts_with(&[0x8a, 0x4e, 0x0d, 0x0a, 8])).collect();
     let [.., former, newest] = &keys[..] else { panic!("a key frame for each commit") };
@@ -318,7 +322,7 @@ fn keys_change_with_a_commit() {
         try_open(&back, &with_key(secret())).is_ok_and(|reader| reader.is_index_damaged()),
         "the keys of the beginning, and it is told"
     );
-    // Nothing but the last key frame is needed, and the first one stands in for it.
+    // Only the last key frame is needed, and the first one replaces it.
     let reader = |damaged: &std::ops::Range<usize>| {
         let mut bytes = added.clone();
         bytes[damaged.clone()].fill(0);
@@ -332,11 +336,11 @@ fn keys_change_with_a_commit() {
 }
 
 #[test]
-fn keys_that_were_unlocked_open_what_has_the_same_slots() {
+fn unlocked_keys_open_archives_with_the_same_key_slots() {
     let bytes = sealed(&keyring(), options(), fill_small);
     let keyring = try_open(&bytes, &with_key(secret())).unwrap().keyring().cloned();
     let unlocked = || OpenOptions { unlocked: keyring.clone(), ..OpenOptions::default() };
-    // Another commit has another key frame with the same slots.
+    // Another commit has another key frame with the same key slots.
     let appended = append(bytes.clone(), |writer| {
         put(writer, "more", b"more");
     });
@@ -345,7 +349,7 @@ fn keys_that_were_unlocked_open_what_has_the_same_slots() {
         assert_eq!(reader.keyring().unwrap().used(), Some(0));
         assert_eq!(contents(&reader), contents(&try_open(&appended, &OpenOptions { commit, ..with_key(secret()) }).unwrap()));
     }
-    // Where the slots are others it takes a secret, and one of those.
+    // With other key slots, one of their secrets is needed.
     let password = Secret::password("new");
     let changed = append(appended, |writer| {
         writer.change_keys(|keys| keys.add(&password, CHEAP, "later")).unwrap();
@@ -354,13 +358,13 @@ fn keys_that_were_unlocked_open_what_has_the_same_slots() {
     assert!(matches!(try_open(&changed, &unlocked()), Err(Error::KeyNeeded)));
     assert!(matches!(try_open(&changed, &OpenOptions { key: Some(secret()), ..unlocked() }), Err(Error::WrongKey)));
     assert!(try_open(&changed, &OpenOptions { key: Some(password), ..unlocked() }).is_ok());
-    // Another archive may have slots that look like these; its keys are others.
+    // Another archive may have similar key slots, but has other keys.
     let other = sealed(&self::keyring(), options(), fill_small);
     assert!(matches!(try_open(&other, &unlocked()), Err(Error::KeyNeeded)));
 }
 
 #[test]
-fn entries_are_found_without_an_index() {
+fn encrypted_entries_are_found_without_an_index() {
     let bytes = sealed(&keyring(), options(), |writer| {
         fill(writer);
         fill_small(writer);
@@ -374,7 +378,8 @@ fn entries_are_found_without_an_index() {
         let reader = try_open(&bytes, &with_key(secret())).unwrap();
         assert!(reader.is_index_damaged());
         assert_eq!(contents(&reader), good);
-        // Head and first key frame gone, too: the second key frame is behind what was lost in all but the first case.
+        // Without superblock and first key frame: the second key frame follows the lost range in
+        // all cases except the first.
         bytes[..first_block].fill(0);
         match try_open(&bytes, &with_key(secret())) {
             Ok(reader) => assert_eq!(contents(&reader), good),
@@ -384,8 +389,9 @@ fn entries_are_found_without_an_index() {
 }
 
 #[test]
-fn no_key_seals_twice_with_one_nonce() {
-    // Real writers: a new archive, two copies of it that go on separately from the same place, and many small commits.
+fn nonces_are_not_reused() {
+    // Real writers: a new archive, two copies that continue separately from the same offset, and
+    // many small commits.
     let keyring = keyring();
     nra_core::crypt::watch::begin(&keyring);
     let tiny = BlockPolicy { min_raw_bytes: 1, max_raw_bytes: 64, stored_bytes: 1, max_cheap_bytes: 64 };

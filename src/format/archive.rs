@@ -1,7 +1,7 @@
-//! The reading face of all containers, and the door to it: [`open`].
+//! The reading contract of all containers, and [`open`], which opens any of them.
 //!
-//! Entries have numbers, from 0 in path order, so that a directory and all that lies below it is a range of numbers. Whatever is asked for
-//! costs a few pages of the index, never a pass over all entries.
+//! Entries have numbers, from 0 in path order, so that a directory and all that lies below it is a range of numbers. A request
+//! reads a few pages of the index, never all entries.
 //!
 //! ```
 //! # fn main() -> nra_format::Result<()> {
@@ -25,11 +25,11 @@
 //! let archive = archive::open(Arc::new(MemorySource::new(bytes)), &OpenOptions::default())?;
 //! assert_eq!(archive.entry_count(), 4);
 //!
-//! // One directory, without what lies below its directories.
+//! // The direct children of a directory.
 //! let top: Vec<String> = archive.children(None).map(|entry| Ok(entry?.path.to_string())).collect::<nra_format::Result<_>>()?;
 //! assert_eq!(top, ["labels.txt", "train"]);
 //!
-//! // By path, and by number: a random order over numbers is a shuffle of the whole.
+//! // By path and by number: shuffled numbers give the entries in random order.
 //! let (number, entry) = archive.find(b"train/1.txt")?.expect("it was packed");
 //! assert_eq!(archive.entry(number)?, entry);
 //! assert_eq!(archive.read_all(&entry, 1 << 20)?, b"woof");
@@ -42,7 +42,7 @@
 //! archive::reader(&*archive, entry).read_to_string(&mut text).expect("it is UTF-8");
 //! assert_eq!(text, "woof");
 //!
-//! // How much lies below a directory.
+//! // Totals of a directory.
 //! let below = archive.subtree(Some(b"train"))?;
 //! assert_eq!(archive.totals(below.clone())?.content_bytes, 8);
 //! for entry in archive.entries(below) {

@@ -213,12 +213,12 @@ fn messages_name_problem_and_reason() {
         (
             &["list", "text"],
             4,
-            "nra: text: no archive that nra reads: it looks like text\nhint: use nra formats to list supported formats\n",
+            "nra: text: not a supported archive: it looks like text\nhint: use nra formats to list supported formats\n",
         ),
         (
             &["list", "-"],
             4,
-            "nra: standard input: no archive that nra reads: it is empty\nhint: use nra formats to list supported formats\n",
+            "nra: standard input: not a supported archive: it is empty\nhint: use nra formats to list supported formats\n",
         ),
         (&["cat", "rich.nra", "nope"], 1, "nra: rich.nra: no entry nope\nhint: use nra list rich.nra to list its entries\n"),
         (&["cat", "rich.nra", "docs"], 1, "nra: rich.nra: docs: not a file but a directory\n"),

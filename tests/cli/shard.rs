@@ -70,7 +70,7 @@ fn damaged_header_is_reported_without_failing() {
 /// Exit code and message of `verify` for damaged files.
 const DAMAGED: [(&str, i32, &str); 57] = [
     ("alignment_7", 0, "ok"),
-    ("bad_magic", 4, "no archive that nra reads: it looks like no kind that is known"),
+    ("bad_magic", 4, "not a supported archive: it has an unknown format"),
     ("bad_version_1", 4, "Shard version 1 is not supported (known: 2)"),
     ("bad_version_3", 4, "Shard version 3 is not supported (known: 2)"),
     ("checksum_zeroed", 4, "Shard entry at offset 320: checksum 00000000 expected, 9a71bb4c found; affects 1 entry\n    alpha"),
@@ -84,7 +84,7 @@ const DAMAGED: [(&str, i32, &str); 57] = [
     ("data_offset_beyond_eof", 4, "offset 208 is damaged: entry 3: 3 bytes at 1000000000000 do not lie in a file of 515"),
     ("data_offset_in_index", 4, "offset 64 is damaged: entry 0: content at 64, 320 or more expected"),
     ("disk_size_beyond_eof", 4, "entry 0: 1000000 bytes at 320 do not lie in a file of 515"),
-    ("empty_file", 4, "no archive that nra reads: it is empty"),
+    ("empty_file", 4, "not a supported archive: it is empty"),
     ("entry_count_1000", 4, "an index of 1000 entries does not fit into 515 bytes"),
     ("entry_count_10000001", 4, "number of entries is 10000001, more than the limit of 10000000"),
     ("entry_count_4294967295", 4, "number of entries is 4294967295, more than the limit of 10000000"),

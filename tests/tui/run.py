@@ -520,7 +520,7 @@ def archive_in_an_archive(terminal, nra):
     terminal.keys("h", "h")
     terminal.sees("not.zip")
     terminal.keys("j", "Enter")
-    terminal.sees("no archive that nra reads")
+    terminal.sees("not a supported archive")
     terminal.keys("q")
     terminal.is_restored()
 

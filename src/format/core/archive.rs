@@ -1,7 +1,7 @@
 //! The reading contract of all containers: [`Archive`].
 //!
-//! Entries have numbers, from 0 in path order, so that a directory and all that lies below it is a range of numbers. Whatever is asked for
-//! costs a few pages of the index, never a pass over all entries.
+//! Entries have numbers, from 0 in path order, so that a directory and all that lies below it is a range of numbers. A request
+//! reads a few pages of the index, never all entries.
 
 mod facts;
 mod options;
@@ -23,96 +23,96 @@ use crate::entry::Entry;
 use crate::error::{Error, Result};
 use crate::progress::Monitor;
 
-/// How a caller goes through an archive: what is read ahead of need depends on it.
+/// The order in which a caller reads entries. It decides what is read ahead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Access {
-    /// Single entries: exactly the bytes of an entry are read where that is possible.
+    /// Single entries: only the bytes of an entry are read where possible.
     #[default]
     Random,
-    /// Most entries, in the order of [`Entry::position`]: whole blocks are read once and shared by their entries.
+    /// Most entries, in the order of [`Entry::position`]: each block is read once and shared by its entries.
     Sequential,
 }
 
-/// A run of content, as [`Archive::with_content`] hands it out.
+/// A run of content, as [`Archive::with_content`] passes it to its sink.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part<'a> {
     /// Bytes, borrowed from a decoded block.
     Data(&'a [u8]),
-    /// This many zero bytes that are not stored.
+    /// A hole of this length: zero bytes that are not stored.
     Hole(u64),
 }
 
-/// Holes of one entry that are told, at most: a list of 16 MiB.
+/// Maximum number of holes that are reported for an entry: a list of 16 MiB.
 pub const MAX_HOLES: usize = 1 << 20;
 
-/// Memory that [`Archive::read_all`] takes because an entry claims to be that long, bytes.
+/// Memory that [`Archive::read_all`] reserves on the claim of an entry alone, bytes.
 const UNASKED_BYTES: usize = 1 << 20;
 
 /// An opened archive. Entries are numbered from 0 in path order.
 pub trait Archive: Send + Sync {
-    /// Returns what is known of the whole.
+    /// Returns facts about the archive as a whole.
     fn info(&self) -> &Info;
 
-    /// Says whether the index is damaged, so that entries had to be found in another way. May become true while the archive is read.
+    /// Returns whether the index is damaged, so that entries had to be found without it. May become true while the archive is read.
     fn is_index_damaged(&self) -> bool {
         false
     }
 
-    /// Returns the format of the archive: [`Info::container`], which some archives know before the rest.
+    /// Returns the format of the archive: [`Info::container`], without reading the rest of the index.
     fn container(&self) -> Container {
         self.info().container
     }
 
-    /// Returns remarks on the state of the file: those of [`Info::remarks`] and what came to light since.
+    /// Returns remarks on the state of the file: those of [`Info::remarks`] and later ones.
     fn remarks(&self) -> Vec<String> {
         self.info().remarks.clone()
     }
 
-    /// Says whether something of the container is not served, such as an entry whose name means no place in an archive: the remarks tell what.
+    /// Returns whether entries of the container are skipped, for example because of an invalid name. The remarks describe them.
     fn skips_entries(&self) -> bool {
         false
     }
 
-    /// Returns how many entries the container has beside those that are served, as far as that is known: of what
-    /// [`skips_entries`](Self::skips_entries) says.
+    /// Returns the number of skipped entries, as far as it is known: see [`skips_entries`](Self::skips_entries).
     fn skipped_entries(&self) -> u64 {
         0
     }
 
-    /// Says whether reading most entries is for one thread at a time, in the order of [`Entry::position`]: anything else decodes again and again.
+    /// Returns whether the archive should be read by one thread at a time, in the order of [`Entry::position`]. Any other order decodes the same
+    /// bytes repeatedly.
     fn is_sequential(&self) -> bool {
         false
     }
 
-    /// Says whether a part of the content costs what the part is long; where not, everything in front of it is decoded, too.
+    /// Returns whether reading a range costs only its length. Otherwise all preceding content is decoded, too.
     fn reads_ranges(&self, entry: &Entry) -> bool {
         let _ = entry;
         true
     }
 
-    /// Says whether the content of `entry` is encrypted by itself, so that a key shows to be missing or wrong only when it is read. An archive that
-    /// opens with its key has no such entries.
+    /// Returns whether the content of `entry` is encrypted individually, so that a missing or wrong key is detected only on reading. Archives that
+    /// need a key to be opened have no such entries.
     fn is_encrypted(&self, entry: &Entry) -> bool {
         let _ = entry;
         false
     }
 
-    /// Returns the keys that opened an encrypted archive to which can be added; whoever does needs them.
+    /// Returns the unlocked keys of an encrypted archive. Appending to the archive requires them.
     fn keyring(&self) -> Option<&Keyring> {
         None
     }
 
-    /// Iterates over the commits from the one that is read back to the first; nothing for archives without history. An error is the last item.
+    /// Iterates over the commits, from the one that is read back to the first. Empty for archives without history. An error ends the iteration.
     fn commits(&self) -> Box<dyn Iterator<Item = Result<CommitInfo>> + Send + '_> {
         Box::new(std::iter::empty())
     }
 
-    /// Returns the reader behind this face, for those who know more of its container.
+    /// Returns the concrete reader, for callers that depend on its container.
     fn as_any(&self) -> Option<&dyn Any> {
         None
     }
 
-    /// Says whether all names of a hard link have the same metadata and time; in other containers one of them may say it for all.
+    /// Returns whether all names of a hard link have the same metadata and time. In other containers, only one of them may have these.
     fn links_share_metadata(&self) -> bool {
         false
     }
@@ -159,12 +159,11 @@ pub trait Archive: Send + Sync {
     /// As reading the index does.
     fn totals(&self, range: Range<u64>) -> Result<Totals>;
 
-    /// Iterates over a range of numbers in path order, page by page. An error ends one page, not the iteration: what follows is still given. Where the
-    /// index is damaged there may be more or fewer than the range has numbers: do not count them.
+    /// Iterates over a range of numbers in path order, page by page. An error ends a page, not the iteration. If the index is damaged, the number of
+    /// entries can differ from the length of the range.
     fn entries(&self, range: Range<u64>) -> Box<dyn Iterator<Item = Result<Entry>> + Send + '_>;
 
-    /// Returns the pages of the index whose first entry is `number`, the largest first. Nothing when the index has no pages, or they are not
-    /// to be relied on.
+    /// Returns the pages of the index whose first entry is `number`, the largest first. Empty if the index has no pages or is damaged.
     ///
     /// # Errors
     ///
@@ -174,24 +173,24 @@ pub trait Archive: Send + Sync {
         Ok(Vec::new())
     }
 
-    /// Iterates over the direct children of a directory (`None` = the top), skipping over what lies below them.
+    /// Iterates over the direct children of a directory (`None` = the top directory).
     fn children(&self, directory: Option<&[u8]>) -> Box<dyn Iterator<Item = Result<Entry>> + Send + '_>;
 
-    /// Reads content of `entry` from `offset` into `buffer` and returns how many bytes that were; fewer than asked for only at the end of the content.
+    /// Reads content of `entry` from `offset` into `buffer` and returns the number of bytes, which is less than requested only at the end of the content.
     ///
     /// # Errors
     ///
-    /// `Corrupt` when a checksum on the way is wrong; nothing is returned then.
+    /// `Corrupt` on a checksum mismatch.
     fn read_at(&self, entry: &Entry, offset: u64, buffer: &mut [u8]) -> Result<usize>;
 
-    /// Hands the whole content of `entry` to `sink`, run by run in order and without copying; holes are told, not filled.
+    /// Passes the whole content of `entry` to `sink`, run by run in order and without copying. Holes are reported, not filled.
     ///
     /// # Errors
     ///
-    /// `Corrupt` when a checksum on the way to a run is wrong; that run is not handed out, those before it were. Errors of `sink` end the work.
+    /// `Corrupt` if the checksum of a run does not match: `sink` has received the preceding runs. Errors of `sink` end the work.
     fn with_content(&self, entry: &Entry, access: Access, sink: &mut dyn FnMut(Part<'_>) -> Result<()>) -> Result<()>;
 
-    /// Hands the part of the content of `entry` that lies in `range` to `sink`, as [`Archive::with_content`] does.
+    /// Passes the content of `entry` in `range` to `sink`, as [`Archive::with_content`] does.
     ///
     /// # Errors
     ///
@@ -233,7 +232,7 @@ pub trait Archive: Send + Sync {
     ///
     /// # Errors
     ///
-    /// `Limit` when the content is longer, or than memory; otherwise as [`Archive::read_at`].
+    /// `Limit` if the content is longer than `limit` or than memory; otherwise as [`Archive::read_at`].
     fn read_all(&self, entry: &Entry, limit: u64) -> Result<Vec<u8>> {
         let too_long = || Error::Limit { what: "length of the content", found: entry.size, limit };
         let len = usize::try_from(entry.size).ok().filter(|_| entry.size <= limit).ok_or_else(too_long)?;
@@ -261,8 +260,8 @@ pub trait Archive: Send + Sync {
         Ok(content)
     }
 
-    /// Returns the parts of the content of `entry` that are zero bytes and not stored, in order, as [`Archive::with_content`] will tell them;
-    /// no content is read for that. Nothing when the container has no holes, or this entry more of them than [`MAX_HOLES`].
+    /// Returns the holes of `entry` in order, without reading content. Empty if the container has no holes or the entry has more than
+    /// [`MAX_HOLES`].
     ///
     /// # Errors
     ///
@@ -272,8 +271,8 @@ pub trait Archive: Send + Sync {
         Ok(Vec::new())
     }
 
-    /// Returns how many bytes of the container hold the content of `entry`: its share of the blocks that it lies in, each as stored. Content
-    /// that entries have in common counts for each of them, what comes again in one of them once. `None` when the container does not say.
+    /// Returns the stored length of the content of `entry`: its share of each of its blocks. Content that several entries share counts for each of
+    /// them; content that repeats within an entry counts once. `None` if the container does not record it.
     ///
     /// # Errors
     ///
@@ -283,8 +282,8 @@ pub trait Archive: Send + Sync {
         Ok(None)
     }
 
-    /// Returns the first runs, at most `most`, that the content of `entry` consists of, and how many there are; holes are left out. `None` when the
-    /// container has nothing of the kind.
+    /// Returns the first runs of the content of `entry`, at most `most`, and the number of all runs. Holes are excluded. `None` if the container
+    /// does not divide content into runs.
     ///
     /// # Errors
     ///
@@ -294,28 +293,28 @@ pub trait Archive: Send + Sync {
         Ok(None)
     }
 
-    /// Returns what headers tell of the content of `entry`, or of the whole archive, where the container has a profile that says so. Content is not
-    /// read beyond them, and checksums of it are not compared.
+    /// Describes the content of `entry`, or the whole archive, from its headers if the container has a profile for it. Reads only headers and does
+    /// not compare checksums of the content.
     ///
     /// # Errors
     ///
-    /// `Corrupt` when the header of the entry is damaged: content may read all the same. Otherwise as reading does.
+    /// `Corrupt` if the header of the entry is damaged; its content may still be readable. Otherwise as reading does.
     fn describe(&self, entry: Option<&Entry>) -> Result<Option<Description>> {
         let _ = entry;
         Ok(None)
     }
 
-    /// Returns the digest of the whole content, computing it if the archive does not know it. `None` for entries that are not files.
+    /// Returns the digest of the whole content, computing it if the archive does not store it. `None` for entries that are not files.
     ///
     /// # Errors
     ///
     /// As reading does.
     fn digest(&self, entry: &Entry) -> Result<Option<crate::digest::Digest>>;
 
-    /// Checks the archive, or the entries that `select` accepts and what they need.
+    /// Verifies the archive, or the entries that `select` accepts and the structures that they depend on.
     ///
     /// # Errors
     ///
-    /// Only what keeps it from checking at all; damage is in the verdict.
+    /// Only what prevents the verification; damage is part of the verdict.
     fn verify(&self, depth: Depth, select: Option<&(dyn Fn(&Entry) -> bool + Sync)>, monitor: &dyn Monitor) -> Result<Verdict>;
 }

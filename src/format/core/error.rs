@@ -1,7 +1,6 @@
-//! What can go wrong, by culprit.
+//! Errors, by cause.
 //!
-//! Text is lower case without a full stop and never repeats its source; the binary alone turns errors into words for people
-//! (`cli::report`).
+//! Messages are lower case, have no full stop and do not include their source. The command line adds context and hints (`cli::report`).
 
 use std::{fmt, io};
 
@@ -14,114 +13,114 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// Why an operation failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The operating system refused something.
+    /// The operating system reported an error.
     #[error("cannot {action} {subject}")]
     Io {
-        /// What was tried, as a verb phrase that fits after "cannot": `read`, `create directory`.
+        /// The attempted action, a verb phrase that fits after "cannot": `read`, `create directory`.
         action: &'static str,
-        /// What it was tried on.
+        /// The object of the action.
         subject: Subject,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// The archive's bytes contradict its format.
+    /// The bytes of the archive violate its format.
     #[error("{structure} at offset {offset} is damaged: {detail}")]
     Corrupt {
-        /// Part of the format, in the spec's words: `frame header`, `entry page`.
+        /// Structure of the format, named as in the specification: `frame header`, `entry page`.
         structure: &'static str,
-        /// File offset of that part.
+        /// File offset of the structure.
         offset: u64,
-        /// What was expected and what was found.
+        /// Expected and found values.
         detail: String,
     },
-    /// A valid file that this version of nra cannot handle.
+    /// The file is valid, but this version of nra does not support it.
     #[error("{what} {found} is not supported (known: {known})")]
     Unsupported {
-        /// Kind of thing: `format version`, `required feature`.
+        /// Kind of feature: `format version`, `required feature`.
         what: &'static str,
-        /// The one in the file.
+        /// The value in the file.
         found: String,
-        /// Those that would work.
+        /// The supported values.
         known: String,
     },
-    /// A file that is no archive of a kind that nra reads.
-    #[error("{}: it {guess}", wanted.map_or_else(|| "no archive that nra reads".to_owned(), |engine| format!("not {}", engine.name())))]
+    /// The file is not an archive that nra can read.
+    #[error("{}: it {guess}", wanted.map_or_else(|| "not a supported archive".to_owned(), |engine| format!("not {}", engine.name())))]
     NotAnArchive {
-        /// What it looks like.
+        /// What the file seems to be.
         guess: FileGuess,
-        /// The kind that was asked for.
+        /// The requested engine.
         wanted: Option<Engine>,
     },
-    /// A count or length is beyond what nra accepts.
+    /// A count or length exceeds a limit of the format or of nra.
     #[error("{what} is {found}, more than the limit of {limit}")]
     Limit {
         /// What was counted.
         what: &'static str,
-        /// How much there is.
+        /// The actual amount.
         found: u64,
-        /// How much is allowed.
+        /// The largest allowed amount.
         limit: u64,
     },
-    /// There is more than the caller allows; nothing is wrong with the archive.
+    /// The archive is valid, but exceeds a limit that the caller set.
     #[error("{resource} is {found}, more than the limit of {limit}")]
     ResourceLimit {
-        /// What was counted.
+        /// The limited resource.
         resource: Resource,
-        /// How much there is.
+        /// The actual amount.
         found: u64,
-        /// How much is allowed.
+        /// The largest allowed amount.
         limit: u64,
     },
     /// The archive has no entry of this path.
     #[error("no entry {}", Quoted::new(path))]
     NotFound {
-        /// The path that was looked up.
+        /// The requested path.
         path: Vec<u8>,
     },
-    /// The caller asked for something that makes no sense.
+    /// The request is invalid.
     #[error("{detail}")]
     Usage {
-        /// What is wrong with the request.
+        /// Why the request is invalid. For people only: nothing depends on the text.
         detail: String,
     },
-    /// Something stands in the target where entries go; nothing was written.
+    /// Existing files conflict with entries to be extracted. Nothing was written.
     #[error("{}", conflict(*kind, paths, *count))]
     Conflict {
-        /// What stands there.
+        /// The kind of conflict.
         kind: ConflictKind,
-        /// The first of them, as the user reaches them.
+        /// The first conflicting paths, relative to the working directory of the user.
         paths: Vec<Vec<u8>>,
-        /// How many there are.
+        /// Number of conflicts.
         count: u64,
     },
-    /// The archive is encrypted, and no key was given.
+    /// The archive is encrypted and no key was given.
     #[error("the archive is encrypted: a password or key is needed")]
     KeyNeeded,
-    /// The archive is encrypted, and the key that was given does not open it.
+    /// The archive is encrypted and the given key does not open it.
     #[error("the password or key is wrong")]
     WrongKey,
-    /// An entry is encrypted in an archive that is open, and no key was given, or one that does not open it.
+    /// An entry of an open archive is encrypted and the key is missing or wrong.
     #[error("{} is encrypted: {}", Quoted::new(path), if *wrong { "the password or key is wrong" } else { "a password or key is needed" })]
     EntryLocked {
         /// Path of the entry.
         path: Vec<u8>,
-        /// A key was given.
+        /// A key was given, but does not fit.
         wrong: bool,
     },
-    /// The monitor asked to stop.
+    /// The monitor requested cancellation.
     #[error("interrupted")]
     Cancelled,
 }
 
-/// What standard input is called.
+/// The name of standard input in messages.
 pub const STANDARD_INPUT: &str = "standard input";
 
-/// What the system refused something with.
+/// The object of a failed system call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Subject {
-    /// A file of this name.
+    /// The file of this name.
     File(Vec<u8>),
-    /// The archive that is written, by a writer that does not know its name.
+    /// The archive being written, if the writer does not know its name.
     Output,
     /// Standard output.
     StandardOutput,
@@ -130,7 +129,7 @@ pub enum Subject {
 }
 
 impl Subject {
-    /// Returns the name of a file, or what stands in its place.
+    /// Returns the file name, or a description of the object.
     pub fn name(&self) -> &[u8] {
         match self {
             Self::File(name) => name,
@@ -162,20 +161,20 @@ impl fmt::Display for Subject {
     }
 }
 
-/// What a caller bounds, and may raise.
+/// A resource that callers limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Resource {
     /// Entries.
     Entries,
     /// Bytes of content.
     Content,
-    /// Decoded bytes for each stored one.
+    /// Ratio of decoded to stored bytes.
     Ratio,
-    /// Bytes of a stream that is kept in memory.
+    /// Length of a stream that is read into memory, bytes.
     Stream,
-    /// Bytes of the dictionaries of a 7z folder.
+    /// Memory for the dictionaries of a 7z folder, bytes.
     Dictionaries,
-    /// Bytes of what restores damage.
+    /// Memory for restoring damaged bytes, bytes.
     Recovery,
 }
 
@@ -192,18 +191,18 @@ impl fmt::Display for Resource {
     }
 }
 
-/// What a file looks like that is no archive, or not the one that was asked for.
+/// A guess at what a file is that is not an archive, or not of the requested format.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FileGuess {
-    /// It has no content.
+    /// The file is empty.
     Empty,
-    /// It begins with zero bytes.
+    /// The file starts with zero bytes.
     Zeros,
-    /// It begins with text.
+    /// The file starts with text.
     Text,
-    /// Something that has a name.
+    /// A file of this format.
     Like(String),
-    /// None of these.
+    /// Unknown.
     Unknown,
 }
 
@@ -211,22 +210,22 @@ impl fmt::Display for FileGuess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Empty => f.write_str("is empty"),
-            Self::Zeros => f.write_str("begins with zero bytes only"),
+            Self::Zeros => f.write_str("starts with zero bytes"),
             Self::Text => f.write_str("looks like text"),
             Self::Like(kind) => write!(f, "looks like {kind}"),
-            Self::Unknown => f.write_str("looks like no kind that is known"),
+            Self::Unknown => f.write_str("has an unknown format"),
         }
     }
 }
 
-/// What can stand in the way of an entry.
+/// A kind of conflict on extraction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ConflictKind {
-    /// A file, symlink or the like where one goes.
+    /// The file exists.
     Exists,
-    /// A directory where a file or the like goes.
+    /// A directory exists in place of a file.
     Directory,
-    /// A file or symlink where a directory goes.
+    /// A file or symlink exists in place of a directory.
     NotDirectory,
 }
 
@@ -242,7 +241,7 @@ fn conflict(kind: ConflictKind, paths: &[Vec<u8>], count: u64) -> String {
     if more == 0 { format!("{what}: {names}") } else { format!("{what}: {names} and {more} more") }
 }
 
-/// An [`Error::Corrupt`] that can be given several times.
+/// An [`Error::Corrupt`] that can be returned repeatedly.
 #[derive(Debug)]
 pub struct Corruption {
     structure: &'static str,
@@ -251,7 +250,7 @@ pub struct Corruption {
 }
 
 impl Corruption {
-    /// Keeps what `error` says, if it is about the bytes of the file.
+    /// Copies an [`Error::Corrupt`]; `None` for other errors.
     pub fn of(error: &Error) -> Option<Self> {
         match error {
             Error::Corrupt { structure, offset, detail } => Some(Self { structure, offset: *offset, detail: detail.clone() }),
@@ -259,20 +258,19 @@ impl Corruption {
         }
     }
 
-    /// Gives the error again.
+    /// Returns the error.
     pub fn error(&self) -> Error {
         Error::corrupt(self.structure, self.offset, self.detail.as_str())
     }
 
-    /// Memory that it takes beside its own size, bytes.
+    /// Returns the memory it occupies beside its own size, bytes.
     pub fn heap_bytes(&self) -> usize {
         self.detail.len()
     }
 }
 
 impl Error {
-    /// Returns an [`Error::Io`] for `action` on a file of this name, or another subject; an error of this type that came through [`std::io`] is
-    /// returned as it was.
+    /// Returns an [`Error::Io`]. If `source` wraps an error of this type, returns that error unchanged.
     pub fn io(action: &'static str, subject: impl Into<Subject>, source: io::Error) -> Self {
         match source.downcast::<Self>() {
             Ok(error) => error,
@@ -285,7 +283,7 @@ impl Error {
         Self::Corrupt { structure, offset, detail: detail.into() }
     }
 
-    /// Says of which entry an error about a missing or wrong key is.
+    /// Attributes an error about a missing or wrong key to an entry.
     #[must_use]
     pub fn of_entry(self, path: &[u8]) -> Self {
         match self {
@@ -295,17 +293,16 @@ impl Error {
         }
     }
 
-    /// Says whether the medium does not give the bytes, which is damage like any other. A connection that broke or a file that
-    /// may not be read is none: its bytes are what they were.
+    /// Returns whether the storage medium failed, which counts as damage. A broken connection or a missing permission does not.
     pub fn is_unreadable(&self) -> bool {
         let system = rustix::io::Errno::IO.raw_os_error();
         matches!(self, Self::Io { source, .. } if source.raw_os_error() == Some(system))
     }
 }
 
-/// Returns the words of a system error without its number.
+/// Returns the message of a system error without its number.
 pub fn reason(error: &io::Error) -> String {
-    // Errors that did not come from the system have words of programmers.
+    // Messages of errors that did not come from the system are written for programmers.
     if error.raw_os_error().is_none() && error.get_ref().is_none() {
         match error.kind() {
             io::ErrorKind::AlreadyExists => return "it exists already".to_owned(),

@@ -1,7 +1,7 @@
-//! Which files of an archive are hard links of each other.
+//! Resolves hard links.
 //!
-//! An archive says it with a number, the link group, and may lie: a number counts only among entries that agree. What else is in such a
-//! group is a file of its own. Spec: nra.md, section 8.5.
+//! Hard links share a number, the link group. Hostile archives may give the same number to unrelated files, so entries count as hard links only if
+//! they also agree in size and content. All other entries of the group are separate files. Spec: nra.md, section 8.5.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
@@ -9,32 +9,32 @@ use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 use crate::archive::Archive;
 use crate::entry::{Entry, Kind};
 
-/// Link group, and a print of what its members must agree in: entries with equal keys are hard links of each other.
+/// Link group and a hash of the properties that hard links share. Entries with equal keys are hard links of each other.
 pub type LinkKey = (u64, u64);
 
-/// Tells hard links from entries that only have their number.
+/// Distinguishes hard links from entries that only have the same link group.
 #[derive(Debug, Default)]
 pub struct LinkGroups {
-    /// Prints are keyed at random, so that nobody can make two that are equal.
+    /// Hashes have a random key, so that nobody can construct a collision.
     keys: RandomState,
-    /// Metadata and time must agree, too.
+    /// Metadata and time must also agree.
     exact: bool,
-    /// Print of the first entry met of each group.
+    /// Hash of the first entry of each group.
     firsts: HashMap<u64, u64>,
 }
 
 impl LinkGroups {
-    /// Returns one for which metadata and time count beside size and place of the content.
+    /// Returns a resolver that also compares metadata and time.
     pub fn exact() -> Self {
         Self { exact: true, ..Self::default() }
     }
 
-    /// Returns one for the entries of `archive`: in NRA 5 metadata and time of all names are equal, other containers may say them of one alone.
+    /// Returns a resolver for the entries of `archive`. In NRA 5, all names have equal metadata and time; in other containers, only one name may have them.
     pub fn of(archive: &dyn Archive) -> Self {
         Self { exact: archive.links_share_metadata(), ..Self::default() }
     }
 
-    /// Returns the key of an entry; `None` for one that is in no group.
+    /// Returns the key of an entry; `None` if it has no link group.
     pub fn key(&self, entry: &Entry) -> Option<LinkKey> {
         if entry.link_group == 0 || entry.kind != Kind::File {
             return None;
@@ -47,13 +47,13 @@ impl LinkGroups {
         Some((entry.link_group, hasher.finish()))
     }
 
-    /// Says whether an entry with this key disagrees with the first one that was met of its group.
+    /// Returns whether an entry with this key differs from the first entry of its group.
     pub fn differs(&mut self, (group, print): LinkKey) -> bool {
         *self.firsts.entry(group).or_insert(print) != print
     }
 }
 
-/// What is told of an entry that disagrees with the first of its link group.
+/// The warning for an entry that differs from the first one of its link group.
 pub const NO_LINK: &str = "no hard link, as it differs from the other names of its link group: it is a file of its own";
 
 #[cfg(test)]
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_a_group_agree_in_size_and_content() {
+    fn hard_links_agree_in_size_and_content() {
         let mut links = LinkGroups::default();
         let first = links.key(&entry("a", 7, 3, 1)).unwrap();
         assert_eq!(links.key(&entry("b", 7, 3, 1)), Some(first));
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn metadata_and_time_count_where_they_are_asked_for() {
+    fn exact_hard_links_agree_in_metadata_and_time() {
         let plain = entry("a", 1, 3, 1);
         let mode = Entry { metadata: Arc::new(Metadata { mode: 0o600, ..Metadata::default() }), ..plain.clone() };
         let time = Entry { modified: Some(Timestamp { seconds: 1, nanoseconds: 0 }), ..plain.clone() };

@@ -1,4 +1,4 @@
-//! How long work reports what it does, and how it is told to stop.
+//! How long operations report progress and warnings, and how they are cancelled.
 
 use std::fmt;
 use std::sync::Mutex;
@@ -7,15 +7,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::error::{Error, Result};
 use crate::path::Quoted;
 
-/// What is counted while work goes on.
+/// A progress counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(usize)]
 pub enum Counter {
-    /// Entries done.
+    /// Finished entries.
     Entries = 0,
-    /// Content bytes done.
+    /// Finished content bytes.
     Bytes = 1,
-    /// Bytes taken of an input that does not tell how much content it has.
+    /// Bytes read from an input whose content length is unknown.
     Input = 2,
 }
 
@@ -69,7 +69,7 @@ impl fmt::Display for Warning {
     }
 }
 
-/// Receives what long work reports. Called from several threads; must not block.
+/// Receives reports of a long operation. Called from several threads; must not block.
 pub trait Monitor: Send + Sync {
     /// Adds to a counter.
     fn add(&self, counter: Counter, amount: u64) {
@@ -79,27 +79,27 @@ pub trait Monitor: Send + Sync {
     fn expect(&self, counter: Counter, amount: u64) {
         let _ = (counter, amount);
     }
-    /// Names what is in work.
+    /// Reports the current file or entry.
     fn current(&self, path: &[u8]) {
         let _ = path;
     }
-    /// Takes a warning.
+    /// Reports a warning.
     fn warn(&self, warning: Warning);
-    /// Says whether the work should stop soon.
+    /// Returns whether the operation should stop soon.
     fn cancelled(&self) -> bool {
         false
     }
-    /// Fails when the work should stop.
+    /// Fails if the operation should stop.
     ///
     /// # Errors
     ///
-    /// [`Error::Cancelled`] once [`Monitor::cancelled`] says so.
+    /// [`Error::Cancelled`] if [`Monitor::cancelled`] returns true.
     fn check(&self) -> Result<()> {
         if self.cancelled() { Err(Error::Cancelled) } else { Ok(()) }
     }
 }
 
-/// A monitor that keeps counts and warnings, for tests and for callers without a screen.
+/// A monitor that records counts and warnings, for tests and for callers without a screen.
 #[derive(Debug, Default)]
 pub struct Recorder {
     counters: [AtomicU64; 3],
@@ -113,12 +113,12 @@ impl Recorder {
         self.counters[counter as usize].load(Ordering::Relaxed)
     }
 
-    /// Takes the warnings so far.
+    /// Returns the warnings so far and clears them.
     pub fn take_warnings(&self) -> Vec<Warning> {
         std::mem::take(&mut *self.warnings.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
     }
 
-    /// Asks the work to stop.
+    /// Requests the operation to stop.
     pub fn cancel(&self) {
         self.cancel.store(true, Ordering::Relaxed);
     }

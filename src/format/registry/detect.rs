@@ -211,15 +211,15 @@ mod tests {
             (b"7z\xbc\xaf\x27\x1c", "looks like 7z"),
             (b"NRA\0\x02\0", "looks like NRA 2"),
             (b"SHRD", "looks like Shard 2"),
-            (b"NRA\0", "looks like no kind that is known"),
+            (b"NRA\0", "has an unknown format"),
             (b"hello\n", "looks like text"),
-            (&[0; 700], "begins with zero bytes only"),
-            (b"\x00\xff\x01", "looks like no kind that is known"),
+            (&[0; 700], "starts with zero bytes"),
+            (b"\x00\xff\x01", "has an unknown format"),
             (&ustar, "looks like tar"),
             (&tar_header(), "looks like tar"),
         ] {
             let error = refusal(&MemorySource::new(bytes), None).unwrap().to_string();
-            assert_eq!(error, format!("no archive that nra reads: it {expected}"));
+            assert_eq!(error, format!("not a supported archive: it {expected}"));
         }
         let error = refusal(&MemorySource::new(&b"NRA\0\x06\0"[..]), None).unwrap();
         assert_eq!(error.to_string(), "NRA version 6 is not supported (known: 1 to 5)");

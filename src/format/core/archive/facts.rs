@@ -1,4 +1,4 @@
-//! What an archive tells of itself as a whole, of its commits, and of its damage.
+//! Facts about an archive, its commits and its damage.
 
 use std::ops::Range;
 
@@ -17,7 +17,7 @@ pub struct Totals {
     pub content_bytes: u64,
 }
 
-/// What is known of an archive as a whole.
+/// Facts about an archive as a whole.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Info {
     /// Format of the archive.
@@ -50,22 +50,22 @@ pub struct Info {
     pub message: String,
     /// Attributes of the archive.
     pub attributes: Vec<Attribute>,
-    /// Remarks on the state of the file: an unfinished append, an index that had to be rebuilt.
+    /// Remarks on the state of the file, such as an unfinished append or a rebuilt index.
     pub remarks: Vec<String>,
     /// Keys that open an encrypted NRA 5 archive.
     pub keys: Vec<KeyInfo>,
-    /// What restores damaged bytes.
+    /// Recovery data.
     pub recovery: Option<Recovery>,
 }
 
 /// Recovery data of an archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Recovery {
-    /// Damage that it restores, in percent of the bytes that are protected.
+    /// Damage that can be restored, in percent of the protected bytes.
     pub percent: u32,
-    /// Bytes that it takes.
+    /// Length of the recovery data, bytes.
     pub bytes: u64,
-    /// Groups of bytes that are restored independently of each other.
+    /// Number of groups, which are restored independently.
     pub groups: u32,
 }
 
@@ -74,7 +74,7 @@ pub struct Recovery {
 pub struct CommitInfo {
     /// Number, counted from 1.
     pub number: u64,
-    /// When it was made, if that is told.
+    /// Time of the commit, if recorded.
     pub time: Option<Timestamp>,
     /// Message given by the user.
     pub message: String,
@@ -84,54 +84,54 @@ pub struct CommitInfo {
     pub files: u64,
     /// Sum of the sizes of the files, bytes.
     pub content_bytes: u64,
-    /// Bytes by which it made the archive file longer.
+    /// Bytes by which it extended the archive file.
     pub added_bytes: u64,
 }
 
-/// A run of content in a stored unit.
+/// A run of content in a stored block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Run {
-    /// Where the unit lies in the file, bytes.
+    /// Offset of the block in the file, bytes.
     pub block: u64,
-    /// Length of the unit after decompression, bytes.
+    /// Length of the block after decompression, bytes.
     pub raw_bytes: u64,
-    /// Length of the unit as stored, bytes.
+    /// Length of the block as stored, bytes.
     pub stored_bytes: u64,
-    /// How it is compressed, if that could be read.
+    /// Compression of the block, if its header could be read.
     pub codec: Option<Codec>,
-    /// Where the run begins in the decompressed unit, bytes.
+    /// Offset of the run in the decompressed block, bytes.
     pub offset: u64,
     /// Length of the run, bytes.
     pub len: u64,
 }
 
-/// A part of an index that is stored once, however many states of an archive refer to it.
+/// A page of the index. Several commits can share it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IndexPage {
-    /// The archive it belongs to.
+    /// Identity of the archive.
     pub archive_id: [u8; 16],
-    /// Where it lies, bytes from the start of the file.
+    /// Offset in the file, bytes.
     pub offset: u64,
-    /// Checksum of its header.
+    /// Header checksum.
     pub check: u64,
-    /// Numbers of the entries below it, in the state that refers to it.
+    /// Numbers of the entries below it, in the commit that refers to it.
     pub numbers: Range<u64>,
 }
 
 impl IndexPage {
-    /// Says whether the entries below both are the same; their numbers need not be.
+    /// Returns whether the entries below both pages are the same. Their numbers can differ.
     pub fn is_same(&self, other: &Self) -> bool {
         (self.archive_id, self.offset, self.check) == (other.archive_id, other.offset, other.check)
             && self.numbers.end - self.numbers.start == other.numbers.end - other.numbers.start
     }
 }
 
-/// How thorough [`Archive::verify`](super::Archive::verify) is.
+/// Depth of [`Archive::verify`](super::Archive::verify).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Depth {
-    /// Structures and checksums of everything stored, nothing decompressed.
+    /// Checks structures and checksums of all stored bytes without decompressing them.
     Quick,
-    /// Also decompresses and compares digests.
+    /// Also decompresses content and compares digests.
     #[default]
     Full,
 }
@@ -145,32 +145,32 @@ pub struct Damage {
     pub offset: u64,
     /// Expected and found.
     pub detail: String,
-    /// Entries that do not read because of it, or may read as what they are not (the first 1,000).
+    /// Affected entries: unreadable, or possibly with wrong content (the first 1,000).
     pub entries: Vec<EntryPath>,
-    /// How many there are.
+    /// Number of affected entries.
     pub entry_count: u64,
-    /// All of them are hurt. Otherwise it is one or more of them: they have one checksum together, and it is wrong.
+    /// All of them are damaged. Otherwise they share a checksum that does not match, and at least one of them is.
     pub is_certain: bool,
 }
 
 impl Damage {
-    /// Returns damage of which no entry is known yet that it hurts.
+    /// Returns damage without affected entries.
     pub fn new(structure: &str, offset: u64, detail: String) -> Self {
         Self { structure: structure.into(), offset, detail, entries: Vec::new(), entry_count: 0, is_certain: true }
     }
 }
 
-/// Verdict of [`Archive::verify`](super::Archive::verify).
+/// Result of [`Archive::verify`](super::Archive::verify).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Verdict {
-    /// Everything that is wrong.
+    /// All damage.
     pub damage: Vec<Damage>,
     /// Entries checked.
     pub entries: u64,
     /// Content bytes checked.
     pub content_bytes: u64,
-    /// Units checked.
+    /// Blocks checked.
     pub blocks: u64,
-    /// Whether recovery data can restore all that is damaged; `None` without recovery data.
+    /// Whether recovery data can restore all damage; `None` without recovery data.
     pub restorable: Option<bool>,
 }

@@ -1,4 +1,4 @@
-//! How archives are opened.
+//! Options for opening archives.
 
 use std::num::NonZero;
 use std::thread::available_parallelism;
@@ -7,29 +7,29 @@ use crate::container::Engine;
 use crate::crypt::{Keyring, Secret};
 use crate::names::NameEncoding;
 
-/// How archives are opened.
+/// Options for opening archives.
 #[derive(Debug, Clone)]
 pub struct OpenOptions {
-    /// Bound for decoded blocks and pages kept in memory, bytes. Default: 128 MiB.
+    /// Maximum size of the cache of decoded blocks and pages, bytes. Default: 128 MiB.
     pub cache_bytes: u64,
-    /// Threads that decode a stream which several can decode. Default: one a core.
+    /// Threads that decode a stream if it can be decoded in parallel. Default: one per core.
     pub threads: NonZero<usize>,
-    /// Go by the directories of the blocks where the index is damaged. Default: yes.
+    /// Find entries by block indexes if the index is damaged. Default: yes.
     pub recover: bool,
-    /// Bound for what an index takes that has to be held in memory, bytes: that of every container but NRA 5. Default: 2 GiB.
+    /// Maximum size of an index that is kept in memory, bytes. Applies to all containers except NRA 5. Default: 2 GiB.
     pub index_bytes: u64,
-    /// Bound for an archive that is read from a stream and kept in memory, bytes. Default: 1 GiB.
+    /// Maximum length of an archive that is read from a stream into memory, bytes. Default: 1 GiB.
     pub stream_limit: u64,
-    /// Bound for what a compressed stream may grow to, in times its length; the first GiB is free. Default: 2,000, which deflate can't reach.
+    /// Maximum ratio of decoded to stored bytes of a compressed stream. Does not apply to the first GiB. Default: 2,000, which deflate cannot reach.
     pub stream_ratio: u64,
     /// Number of the commit to read. Default: the newest.
     pub commit: Option<u64>,
-    /// What opens an encrypted archive. Default: nothing.
+    /// Password or key of an encrypted archive. Default: none.
     pub key: Option<Secret>,
-    /// Keys of an NRA archive, unlocked before. Where it has the same key slots it is opened by them instead of `key`: to try a password takes its time.
-    /// Default: nothing.
+    /// Unlocked keys of an NRA archive. Used instead of `key` if the archive has the same key slots, because unlocking by password is slow.
+    /// Default: none.
     pub unlocked: Option<Keyring>,
-    /// Encoding of names in containers that do not tell it. Default: as each container has it.
+    /// Encoding of names if the container does not declare it. Default: depends on the container.
     pub names: Option<NameEncoding>,
     /// The engine that reads it. Default: detected from its content.
     pub engine: Option<Engine>,

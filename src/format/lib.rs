@@ -1,6 +1,6 @@
-//! What an archive is: entries, paths, limits, and the engines that read and write containers.
+//! The registry of formats, and access to the engines that read and write them.
 //!
-//! Nothing here prints, knows a terminal or a command line.
+//! Nothing in this crate prints or depends on a terminal or a command line.
 
 pub mod archive;
 pub mod describe;

@@ -1,28 +1,28 @@
-//! What a file says of itself, as facts and rows.
+//! The description of a file: facts and rows.
 
 use std::fmt;
 
-/// Rows of a table that are kept.
+/// Maximum number of rows.
 pub const MAX_ROWS: usize = 5_000;
-/// Bytes of a text that are kept.
+/// Maximum length of a text, bytes.
 pub const MAX_TEXT: usize = 256;
 
-/// Facts about a file, and what it holds as rows.
+/// Facts about a file and its contents as rows.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Description {
-    /// The format, for people: `safetensors`.
+    /// Name of the format: `safetensors`.
     pub format: &'static str,
-    /// The whole in a few words, for a line of a list: `f32 [2, 3]`. May be empty.
+    /// A short summary for a line of a list: `f32 [2, 3]`. May be empty.
     pub brief: String,
-    /// What the content is an array of, if it is one.
+    /// Elements of the array, if the content is one.
     pub elements: Option<Elements>,
-    /// Labels and values about the whole.
+    /// Labels and values.
     pub facts: Vec<(String, String)>,
     /// Names of the columns.
     pub heads: Vec<&'static str>,
     /// The first [`MAX_ROWS`] rows, a cell for each column.
     pub rows: Vec<Vec<String>>,
-    /// How many rows there are.
+    /// Number of all rows.
     pub row_count: u64,
 }
 
@@ -48,7 +48,7 @@ impl Description {
         Self { format, heads: heads.to_vec(), ..Self::default() }
     }
 
-    /// Tells what the whole is an array of.
+    /// Sets the elements of the array.
     pub fn array(&mut self, elements: Elements) {
         self.brief = short(&elements.to_string());
         self.fact("type", elements.dtype.as_str());
@@ -57,7 +57,7 @@ impl Description {
         self.elements = Some(elements);
     }
 
-    /// Adds a fact about the whole.
+    /// Adds a fact.
     pub fn fact(&mut self, label: &str, value: impl Into<String>) {
         self.facts.push((short(label), short(&value.into())));
     }

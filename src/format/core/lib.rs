@@ -1,6 +1,6 @@
-//! What every engine of nra builds on: entries, the reading contract of archives, errors, limits, monitors, byte sources, codecs and keys.
+//! The base of all nra engines: entries, the reading contract of archives, errors, limits, monitors, byte sources, codecs and keys.
 //!
-//! This crate knows no container. An engine implements [`archive::Archive`] with what is here and knows no other engine.
+//! This crate reads no container. An engine implements [`archive::Archive`], depends on this crate, and does not depend on other engines.
 
 pub mod archive;
 pub mod cache;

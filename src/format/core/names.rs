@@ -1,4 +1,4 @@
-//! Encodings of names in containers that do not tell theirs.
+//! Encodings of names in containers that do not declare one.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,7 +7,7 @@ use encoding_rs::Encoding;
 use oem_cp::code_table::DECODING_TABLE_CP_MAP;
 use oem_cp::code_table_type::TableType;
 
-/// How names are encoded.
+/// The encoding of names.
 #[derive(Clone, Copy)]
 pub enum NameEncoding {
     /// A code page of DOS.
@@ -17,12 +17,12 @@ pub enum NameEncoding {
 }
 
 impl NameEncoding {
-    /// Code page 437, which the zip format has where nothing else is said.
+    /// Code page 437, the default of the zip format.
     pub fn cp437() -> Self {
         Self::dos(437).expect("it is in the table")
     }
 
-    /// Returns the encoding that people call so: `cp437`, `cp850`, `shift_jis`, `gbk`, `koi8-r`, `windows-1251`, `latin1`, `utf-8`.
+    /// Returns the encoding of this name: `cp437`, `cp850`, `shift_jis`, `gbk`, `koi8-r`, `windows-1251`, `latin1`, `utf-8`.
     pub fn named(name: &str) -> Option<Self> {
         let lower = name.trim().to_ascii_lowercase();
         let digits = ["cp", "ibm", "dos-", "oem"].iter().find_map(|prefix| lower.strip_prefix(prefix)).unwrap_or(&lower);
@@ -50,7 +50,7 @@ impl NameEncoding {
         Encoding::for_label(label.as_bytes()).map(Self::Other)
     }
 
-    /// Returns `name` in UTF-8. What means nothing in this encoding becomes U+FFFD.
+    /// Returns `name` in UTF-8. Invalid bytes become U+FFFD.
     pub fn decode<'a>(&self, name: &'a [u8]) -> Cow<'a, [u8]> {
         if name.is_ascii() {
             return Cow::Borrowed(name);

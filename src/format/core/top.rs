@@ -1,4 +1,4 @@
-//! What is recorded of the directory that an archive was made of (nra.md, section 12): its own metadata, kept as attributes of the archive.
+//! The top directory: metadata of the directory that was packed, stored as attributes of the archive (nra.md, section 12).
 
 use crate::entry::{Attribute, Metadata, Namespace, Owner, Timestamp};
 
@@ -6,7 +6,7 @@ const MODE: &[u8] = b"root-mode";
 const OWNER: &[u8] = b"root-owner";
 const TIME: &[u8] = b"root-time";
 
-/// The directory that holds the entries of an archive. What is `None` is not known.
+/// The directory that contains the entries of an archive. `None` = unknown.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Top {
     /// Permission, set-id and sticky bits.
@@ -20,13 +20,13 @@ pub struct Top {
 }
 
 impl Top {
-    /// Takes what an entry of a container says of it.
+    /// Returns the top directory described by an entry of a container.
     pub fn of_entry(metadata: &Metadata, modified: Option<Timestamp>) -> Self {
         let xattrs = metadata.attributes.iter().filter(|attribute| attribute.namespace == Namespace::Xattr).cloned().collect();
         Self { mode: Some(metadata.mode), owner: metadata.owner.clone(), modified, xattrs }
     }
 
-    /// Takes it out of the attributes of an archive. A value that is malformed counts as absent.
+    /// Returns the top directory described by the attributes of an archive. Malformed values count as absent.
     pub fn of_archive(attributes: &[Attribute]) -> Self {
         let value = |name: &[u8]| {
             let found = attributes.iter().find(|attribute| attribute.namespace == Namespace::Nra && *attribute.name == *name);
@@ -38,12 +38,12 @@ impl Top {
         Self { mode, owner: value(OWNER).and_then(parse_owner), modified: text(TIME).and_then(parse_time), xattrs }
     }
 
-    /// Says whether an attribute of an archive belongs to it.
+    /// Returns whether an attribute of an archive describes the top directory.
     pub fn has(attribute: &Attribute) -> bool {
         attribute.namespace == Namespace::Xattr || attribute.describes_top_directory()
     }
 
-    /// Returns the attributes that record it.
+    /// Returns the attributes that describe it.
     pub fn into_attributes(self) -> Vec<Attribute> {
         let Self { mode, owner, modified, xattrs: mut attributes } = self;
         let own = |name: &[u8], value: Vec<u8>| Attribute { namespace: Namespace::Nra, name: name.into(), value: value.into() };

@@ -7,9 +7,9 @@ use nra_core::container::{Compression, Container, Role};
 pub struct Extension {
     /// The extension, with the dot.
     pub text: &'static str,
-    /// What is called so.
+    /// The container that it promises.
     pub container: Container,
-    /// Archives that nra writes may be called so; other names mean something more special than the container.
+    /// Whether nra writes archives with this extension. Other extensions are read only, such as `.jar`.
     pub written: bool,
 }
 
@@ -21,7 +21,7 @@ const fn read_only(text: &'static str, container: Container) -> Extension {
     Extension { text, container, written: false }
 }
 
-/// All extensions that are known. Those that end with another one of the table come before it.
+/// All known extensions. An extension that ends with another one precedes it.
 pub static EXTENSIONS: &[Extension] = &[
     extension(".nra", Container::Nra5),
     extension(".nra4", Container::Nra4),
@@ -60,7 +60,7 @@ pub static EXTENSIONS: &[Extension] = &[
     read_only(".lzma", Container::Compressed(Compression::Lzma)),
 ];
 
-/// Extensions of archives that nra neither reads nor writes.
+/// Extensions of archives that nra does not support.
 const FOREIGN: [&str; 16] = [
     ".rar",
     ".cpio",
@@ -80,23 +80,23 @@ const FOREIGN: [&str; 16] = [
     ".tar.Z",
 ];
 
-/// Returns the extension that `name` has if it is that of an archive which nra neither reads nor writes.
+/// Returns the extension of `name` if it is that of an archive format that nra does not support.
 pub fn foreign_extension(name: &[u8]) -> Option<&'static str> {
     FOREIGN.into_iter().find(|extension| ends_with(name, extension))
 }
 
-/// Says whether a name is more than this extension, and has it.
+/// Returns whether a name has this extension and a stem.
 fn ends_with(name: &[u8], extension: &str) -> bool {
     name.len() > extension.len() && name[name.len() - extension.len()..].eq_ignore_ascii_case(extension.as_bytes())
 }
 
 impl Extension {
-    /// Returns the extension that `name` has; a name is more than an extension.
+    /// Returns the extension of `name`. A name that consists only of an extension has none.
     pub fn of(name: &[u8]) -> Option<&'static Self> {
         EXTENSIONS.iter().find(|extension| ends_with(name, extension.text))
     }
 
-    /// Returns the extension of this text, which may lack the dot.
+    /// Returns the extension with this text, with or without the dot.
     pub fn named(text: &str) -> Option<&'static Self> {
         let text = text.strip_prefix('.').unwrap_or(text);
         EXTENSIONS.iter().find(|extension| extension.text[1..].eq_ignore_ascii_case(text))

@@ -1,4 +1,4 @@
-//! Opening an archive of any known kind.
+//! Opens archives of all formats.
 
 use std::io::Read;
 use std::path::Path;
@@ -10,12 +10,12 @@ use nra_core::archive::{Archive, OpenOptions};
 use nra_core::error::{Error, Resource, Result, Subject};
 use nra_core::source::{FileSource, MemorySource, ReadAt, is_locked};
 
-/// Opens an archive; what it is is told by its content, unless [`OpenOptions::from`] says it.
+/// Opens an archive. Its format is detected from its content unless [`OpenOptions::engine`] is set.
 ///
 /// # Errors
 ///
-/// `KeyNeeded` and `WrongKey` for an encrypted archive; `NotAnArchive` with what the file looks like when nra does not read it; `Usage` when it has no commit [`OpenOptions::commit`]; else as the engine
-/// does.
+/// `KeyNeeded` and `WrongKey` for an encrypted archive; `NotAnArchive` if no engine reads the file; `Usage` if there is no commit
+/// [`OpenOptions::commit`]; otherwise those of the engine.
 pub fn open(source: Arc<dyn ReadAt>, options: &OpenOptions) -> Result<Box<dyn Archive>> {
     let formats = FORMATS.iter().filter(|format| options.engine.is_none_or(|engine| engine == format.engine));
     for format in formats {
@@ -23,7 +23,7 @@ pub fn open(source: Arc<dyn ReadAt>, options: &OpenOptions) -> Result<Box<dyn Ar
         return match options.commit {
             Some(number) if archive.info().commit != Some(number) => {
                 let container = archive.container();
-                Err(Error::Usage { detail: format!("there is no commit {number}: {container} keeps no history") })
+                Err(Error::Usage { detail: format!("there is no commit {number}: {container} archives have no history") })
             }
             _ => Ok(archive),
         };
@@ -35,13 +35,13 @@ pub fn open(source: Arc<dyn ReadAt>, options: &OpenOptions) -> Result<Box<dyn Ar
 ///
 /// # Errors
 ///
-/// `Io` when there is no such regular file; otherwise as [`open`].
+/// `Io` if there is no such regular file; otherwise as [`open`].
 pub fn open_path(path: &Path, options: &OpenOptions) -> Result<Box<dyn Archive>> {
     open_settled(path, &mut || open(Arc::new(FileSource::open(path)?), options))
 }
 
-/// Opens the archive file at `path` by `open`, and again when it looks damaged, or as if a change had stopped, while somebody changes it: between
-/// two writes of a commit the head tells of one whose end is not there yet.
+/// Opens the archive file at `path` by calling `open`. Retries while another process changes the file and it appears damaged or unfinished: between two
+/// writes of a commit, the superblock refers to a footer that is not yet written.
 ///
 /// # Errors
 ///
@@ -52,7 +52,7 @@ pub fn open_settled(path: &Path, open: &mut dyn FnMut() -> Result<Box<dyn Archiv
         let opened = open();
         let patience = match &opened {
             Ok(archive) if archive.is_index_damaged() => SETTLING_TRIES,
-            // Bytes behind the last commit: a change that is under way may take long, and then they are told.
+            // Bytes after the last commit: a running change may take long, so the remark is kept after a few retries.
             Ok(archive) if !archive.remarks().is_empty() => SHORT_TRIES,
             Err(Error::Corrupt { .. }) => SETTLING_TRIES,
             _ => return opened,
@@ -66,22 +66,22 @@ pub fn open_settled(path: &Path, open: &mut dyn FnMut() -> Result<Box<dyn Archiv
     }
 }
 
-/// How long two writes of a commit may lie apart: a disk is synced between them.
+/// Time between two writes of a commit, which includes syncing the disk.
 const SETTLING: Duration = Duration::from_millis(20);
-/// How often that is waited for.
+/// Retries for that.
 const SETTLING_TRIES: u32 = 50;
-/// How often a change is waited for that may take any time.
+/// Retries for a change of unknown duration.
 const SHORT_TRIES: u32 = 10;
 
 fn is_recent(time: SystemTime) -> bool {
     time.elapsed().is_ok_and(|elapsed| elapsed < 4 * SETTLING)
 }
 
-/// Reads a stream (a pipe, say) to its end and opens what it held as an archive in memory. `name` is used in messages.
+/// Reads a stream, such as a pipe, to its end and opens its content as an archive in memory. `name` is used in messages.
 ///
 /// # Errors
 ///
-/// `ResourceLimit` when the stream is longer than [`OpenOptions::stream_limit`]; otherwise as [`open`].
+/// `ResourceLimit` if the stream is longer than [`OpenOptions::stream_limit`]; otherwise as [`open`].
 pub fn open_stream(stream: &mut dyn Read, name: impl Into<Subject>, options: &OpenOptions) -> Result<Box<dyn Archive>> {
     let name = name.into();
     let mut bytes = Vec::new();

@@ -1,4 +1,4 @@
-//! Names that are given to files.
+//! Makes new directory entries durable.
 
 use std::fs::File;
 use std::io;
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use rustix::io::Errno;
 
-/// Makes sure that names given in a directory survive a failing machine, where the system can do that.
+/// Syncs a directory, so that new names in it survive a crash, if the system supports it.
 pub fn sync_directory(directory: &Path) -> io::Result<()> {
     let opened = match File::open(directory) {
         // A directory may take names and not be read.

@@ -19,7 +19,7 @@ impl MemorySource {
         Self::named(bytes, "(memory)")
     }
 
-    /// Wraps `bytes`; `name` says in messages where they came from.
+    /// Wraps `bytes`. `name` is their name in messages.
     pub fn named(bytes: impl Into<Vec<u8>>, name: impl AsRef<[u8]>) -> Self {
         Self { bytes: bytes.into(), name: name.as_ref().to_vec() }
     }
@@ -43,7 +43,7 @@ fn read(bytes: &[u8], offset: u64, buffer: &mut [u8]) -> Option<()> {
     Some(())
 }
 
-/// A file in memory, which is written to find out what it comes to.
+/// A file in memory that can be written, for dry runs.
 #[derive(Debug, Default)]
 pub struct MemoryStore {
     bytes: Arc<Mutex<Vec<u8>>>,
@@ -51,7 +51,7 @@ pub struct MemoryStore {
 }
 
 impl MemoryStore {
-    /// Opens it once more, as it is now.
+    /// Returns a copy with the present content.
     pub fn open(&self) -> Self {
         let bytes = Arc::clone(&self.bytes);
         let len = bytes.lock().unwrap_or_else(PoisonError::into_inner).len() as u64;

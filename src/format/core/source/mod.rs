@@ -1,4 +1,4 @@
-//! Where archive bytes come from: positional reads, shared between threads.
+//! Byte sources: positional reads, shared between threads.
 
 mod directory;
 mod file;
@@ -14,12 +14,12 @@ pub use store::{FileStore, Rehearsal, Store, is_locked};
 
 use crate::error::Result;
 
-/// Bytes of known length that any thread can read at any offset.
+/// A byte source of known length that any thread can read at any offset.
 pub trait ReadAt: Send + Sync {
     /// Length in bytes when the source was opened.
     fn len(&self) -> u64;
 
-    /// Says whether there are no bytes.
+    /// Returns whether the source is empty.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -47,7 +47,7 @@ impl<T: ReadAt + ?Sized> ReadAt for std::sync::Arc<T> {
     }
 }
 
-/// Says whether there are only zero bytes from `offset` on: padding, which says nothing.
+/// Returns whether all bytes from `offset` to the end are zero, which is padding.
 ///
 /// # Errors
 ///

@@ -1,11 +1,11 @@
-//! A source that writes down what is read from it.
+//! A source that records reads.
 
 use std::sync::Mutex;
 
 use crate::error::Result;
 use crate::source::ReadAt;
 
-/// Wraps a source and records each read, so that speed is asserted by counting and not by a clock.
+/// Wraps a source and records each read, so that tests count I/O instead of measuring time.
 #[derive(Debug)]
 pub struct RecordingSource<S> {
     inner: S,
@@ -18,7 +18,7 @@ impl<S: ReadAt> RecordingSource<S> {
         Self { inner, reads: Mutex::default() }
     }
 
-    /// Takes the reads so far, as (offset, length).
+    /// Returns the reads so far as (offset, length) and clears them.
     pub fn take(&self) -> Vec<(u64, u64)> {
         std::mem::take(&mut *self.reads.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
     }

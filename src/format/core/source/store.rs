@@ -1,4 +1,4 @@
-//! A file that is changed in place: what appending to an archive needs of it.
+//! Files that are changed in place, for appending to archives.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -11,32 +11,32 @@ use rustix::fs::{FlockOperation, OFlags, flock};
 use crate::error::{Error, Result};
 use crate::source::ReadAt;
 
-/// A source that can be written, cut and made durable. Whoever holds one is its only writer.
+/// A source that can be written, truncated and synced. The holder is the only writer.
 pub trait Store: ReadAt {
-    /// Writes all of `bytes` from `offset`; the file grows as needed.
+    /// Writes `bytes` at `offset`. The file grows as needed.
     ///
     /// # Errors
     ///
-    /// [`Error::Io`]; some of the bytes may be written then.
+    /// [`Error::Io`]. Some of the bytes may have been written.
     fn write_all_at(&self, offset: u64, bytes: &[u8]) -> Result<()>;
 
-    /// Makes the file `len` bytes long.
+    /// Sets the length of the file to `len` bytes.
     ///
     /// # Errors
     ///
     /// [`Error::Io`].
     fn truncate(&self, len: u64) -> Result<()>;
 
-    /// Makes sure that the file can become `len` bytes long, as far as the system can do that. Its length stays.
+    /// Reserves space for a length of `len` bytes, if the system supports it. Does not change the length.
     ///
     /// # Errors
     ///
-    /// [`Error::Io`] when there is no space for that.
+    /// [`Error::Io`] if there is not enough space.
     fn reserve(&self, _len: u64) -> Result<()> {
         Ok(())
     }
 
-    /// Returns when everything written before will survive a failing machine.
+    /// Syncs all preceding writes, so that they survive a crash.
     ///
     /// # Errors
     ///
@@ -63,7 +63,7 @@ impl FileStore {
         Self::open_as(path, path.as_os_str().as_bytes())
     }
 
-    /// Opens it under another name for messages.
+    /// Opens the file with another name for messages.
     ///
     /// # Errors
     ///
@@ -94,7 +94,7 @@ impl FileStore {
     }
 }
 
-/// Says whether another process is changing the file at `path`.
+/// Returns whether another process has locked the file at `path` to change it.
 pub fn is_locked(path: &Path) -> bool {
     let Ok(file) = File::open(path) else { return false };
     matches!(flock(&file, FlockOperation::NonBlockingLockShared), Err(errno) if io::Error::from(errno).kind() == io::ErrorKind::WouldBlock)
@@ -134,7 +134,7 @@ impl Store for FileStore {
     }
 }
 
-/// A file that can be changed, and stays as it is: what a change comes to is found out by making it. Nothing that was written can be read.
+/// A dry run: accepts changes without writing them. Written bytes cannot be read.
 #[derive(Debug)]
 pub struct Rehearsal(pub FileStore);
 

@@ -1,4 +1,4 @@
-//! The reading face of an engine whose entries are in a table.
+//! [`Archive`] for engines that keep their entries in a [`Table`].
 
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -14,14 +14,14 @@ use crate::progress::Monitor;
 use crate::top::Top;
 use crate::zeros::each_run;
 
-/// The content of an entry, as its engine knows it.
+/// A reference to the content of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ContentRef {
-    /// Number that the engine gave it.
+    /// The number that the engine assigned to it.
     pub number: u64,
-    /// Where it begins in the container.
+    /// Its storage position.
     pub place: (u64, u64),
-    /// Its length, bytes.
+    /// Length of the content, bytes.
     pub size: u64,
 }
 
@@ -37,18 +37,18 @@ impl ContentRef {
     }
 }
 
-/// What an engine knows about the content of its members. Called from several threads.
+/// The engine behind a table: reads the content of its entries. Called from several threads.
 ///
-/// A member that is not empty is asked for with a range that is not empty and lies within its size.
+/// Ranges are never empty and lie within the size of the content.
 pub trait TableBackend: Send + Sync {
-    /// Hands the part of a member that lies in `range` to `sink`, run by run in order.
+    /// Passes the content in `range` to `sink`, run by run in order.
     ///
-    /// With [`Access::Sequential`] callers come in the order of places, several threads each with a share of them: what is decoded on the way
-    /// should be kept for the members that follow. Bytes are handed out once their checksum was compared, where the container allows it.
+    /// With [`Access::Sequential`], several threads read contents in the order of their positions. Decoded bytes should be cached for the contents
+    /// that follow. Bytes are passed on after their checksum was compared, if the container allows it.
     ///
     /// # Errors
     ///
-    /// `Corrupt` when the content is damaged. What was handed out before was right as far as the container tells. Errors of `sink` end the work.
+    /// `Corrupt` if the content is damaged. No damage was detected in the preceding bytes. Errors of `sink` end the work.
     fn with_range(
         &self,
         member: &ContentRef,
@@ -57,11 +57,11 @@ pub trait TableBackend: Send + Sync {
         sink: &mut dyn FnMut(Part<'_>) -> Result<()>,
     ) -> Result<()>;
 
-    /// Checks a member. `Quick` compares the checksums of what is stored, if the container has any; `Full` decodes it and compares digests.
+    /// Verifies a content. `Quick` compares checksums of stored bytes, if there are any; `Full` decodes the content and compares digests.
     ///
     /// # Errors
     ///
-    /// `Corrupt` when it is damaged.
+    /// `Corrupt` if it is damaged.
     fn check(&self, member: &ContentRef, depth: Depth) -> Result<()> {
         match depth {
             Depth::Full if member.size > 0 => read(self, member, 0..member.size, Access::Sequential, &mut |_| Ok(())),
@@ -69,89 +69,89 @@ pub trait TableBackend: Send + Sync {
         }
     }
 
-    /// Checks what belongs to no member: the index, trailers. Units checked are counted in `blocks`.
+    /// Verifies structures outside of contents, such as the index. Adds the number of verified blocks to `blocks`.
     ///
     /// # Errors
     ///
-    /// Only what keeps it from checking; damage is returned.
+    /// Only what prevents the verification; damage is returned.
     fn check_container(&self, depth: Depth, blocks: &mut u64, monitor: &dyn Monitor) -> Result<Vec<Damage>> {
         let _ = (depth, blocks, monitor);
         Ok(Vec::new())
     }
 
-    /// Says whether the container is damaged, so that entries may be missing from the table.
+    /// Returns whether the container is damaged, so that entries may be missing from the table.
     fn is_damaged(&self) -> bool {
         false
     }
 
-    /// Says whether something of the container is not served; the remarks of the archive tell what.
+    /// Returns whether entries of the container are skipped. The remarks of the archive describe them.
     fn skips_entries(&self) -> bool {
         false
     }
 
-    /// Returns how many entries the engine left out of the table.
+    /// Returns the number of entries that the engine skipped.
     fn skipped_entries(&self) -> u64 {
         0
     }
 
-    /// Says in which way members are read when most of them are, as [`Archive::is_sequential`] does.
+    /// See [`Archive::is_sequential`].
     fn is_sequential(&self) -> bool {
         false
     }
 
-    /// Says whether a part of the member costs what the part is long, as [`Archive::reads_ranges`] does.
+    /// See [`Archive::reads_ranges`].
     fn reads_ranges(&self, member: &ContentRef) -> bool {
         let _ = member;
         false
     }
 
-    /// Says whether the content of the member is encrypted, as [`Archive::is_encrypted`] does.
+    /// See [`Archive::is_encrypted`].
     fn is_encrypted(&self, member: &ContentRef) -> bool {
         let _ = member;
         false
     }
 
-    /// Returns the holes of the member, as [`Archive::holes`] does.
+    /// See [`Archive::holes`].
     fn holes(&self, member: &ContentRef) -> Vec<Range<u64>> {
         let _ = member;
         Vec::new()
     }
 
-    /// Returns how many bytes of the container hold the member, if the container says.
+    /// See [`Archive::stored_bytes`].
     fn stored_bytes(&self, member: &ContentRef) -> Option<u64> {
         let _ = member;
         None
     }
 
-    /// Returns what headers tell of a member, or of the whole, as [`Archive::describe`] does.
+    /// Describes a content, or the whole archive: see [`Archive::describe`].
     ///
     /// # Errors
     ///
-    /// `Corrupt` when the header of the member is damaged.
+    /// `Corrupt` if the header is damaged.
     fn describe(&self, member: Option<&ContentRef>) -> Result<Option<crate::description::Description>> {
         let _ = member;
         Ok(None)
     }
 
-    /// Looks up a path while there is no table yet ([`TableArchive::on_demand`]); `None`: the table tells it.
+    /// Looks up a path before the table is built ([`TableArchive::on_demand`]). `None`: look it up in the table.
     fn find(&self, path: &[u8]) -> Option<Entry> {
         let _ = path;
         None
     }
 
-    /// Adds to the entry of a member what each has for itself: the table keeps what many have in common.
+    /// Adds to an entry the metadata that is not in the table.
     fn complete(&self, member: &ContentRef, entry: &mut Entry) {
         let _ = (member, entry);
     }
 
-    /// Returns the digest of a member if it is known without reading the content.
+    /// Returns the digest of a content if the container stores it.
     fn digest(&self, member: &ContentRef) -> Option<Digest> {
         let _ = member;
         None
     }
 }
 
-/// Reads a range that is not empty and holds the engine to the lengths it told.
+/// Reads a non-empty range and checks that the engine returns exactly its length.
 pub(super) fn read<M: TableBackend + ?Sized>(
     members: &M,
     member: &ContentRef,
@@ -177,16 +177,16 @@ pub(super) fn read<M: TableBackend + ?Sized>(
     if given < expected { Err(wrong("less".into())) } else { Ok(()) }
 }
 
-/// An archive of a table and the engine that knows the content of its entries.
+/// An archive that consists of a table and the engine that reads its contents.
 pub struct TableArchive<M> {
     pub(super) members: M,
-    /// What is known without the table.
+    /// Facts that do not depend on the table.
     known: Info,
     whole: OnceLock<Whole>,
     make: fn(&M) -> Table,
 }
 
-/// The table, and what is known with it.
+/// The table and the facts that depend on it.
 struct Whole {
     table: Table,
     info: Info,
@@ -202,15 +202,16 @@ impl Whole {
 }
 
 impl<M: TableBackend> TableArchive<M> {
-    /// Puts them together. What the table knows of the top directory becomes attributes of the archive. Counts and sums of `info` are those of the table, and its remarks go before those of the table.
+    /// Returns an archive. Metadata of the top directory become attributes of the archive. Counts and sums of `info` are taken from the table, and the
+    /// remarks of the table are appended to those of `info`.
     pub fn new(table: Table, members: M, info: Info) -> Self {
         let whole = Whole::new(table, info);
         let known = Info { container: whole.info.container, ..Info::default() };
         Self { members, known, whole: OnceLock::from(whole), make: |_| unreachable!("the table is there") }
     }
 
-    /// As [`new`](Self::new), but the table is made when it is first needed: looking up a path ([`Archive::find_entry`]) may do without. What is to
-    /// be said about names comes to light with it.
+    /// As [`new`](Self::new), but builds the table when it is first needed. Looking up a path ([`Archive::find_entry`]) may not need it. Remarks
+    /// about names appear once it is built.
     pub fn on_demand(members: M, info: Info, make: fn(&M) -> Table) -> Self {
         Self { members, known: info, whole: OnceLock::new(), make }
     }

@@ -1,4 +1,4 @@
-//! From entries in the order of the container to a table in path order.
+//! Builds a table in path order from entries in the order of the container.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,16 +20,16 @@ pub enum Duplicates {
     KeepLast,
 }
 
-/// What an engine knows of an entry, beside its name.
+/// An entry without its name.
 #[derive(Debug, Clone)]
 pub struct TableEntry {
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
-    /// Length of the content, bytes; of files alone.
+    /// Length of the content of a file, bytes.
     pub size: u64,
     /// Time of last modification, if known.
     pub modified: Option<Timestamp>,
-    /// Mode, owner, attributes. Equal ones are kept once; handing in the same `Arc` for entries in a row saves comparing.
+    /// Mode, owner, attributes. Equal metadata are stored once. Passing the same `Arc` for consecutive entries saves comparisons.
     pub metadata: Arc<Metadata>,
     /// Files of the same group (other than 0) are hard links of each other: they have the same `number`, `place` and `size`.
     pub link_group: u64,
@@ -37,20 +37,20 @@ pub struct TableEntry {
     pub target: Box<[u8]>,
     /// Numbers of a device.
     pub device: Option<Device>,
-    /// The engine's number for the content: it comes back as [`ContentRef::number`](super::ContentRef::number).
+    /// The engine's number for the content: see [`ContentRef::number`](super::ContentRef::number).
     pub number: u64,
-    /// Where the content begins in the container, as [`Entry::position`](crate::entry::Entry::position) says.
+    /// Storage position of the content: see [`Entry::position`](crate::entry::Entry::position).
     pub place: (u64, u64),
 }
 
 impl TableEntry {
-    /// Returns an item of `kind` of which nothing else is known: mode 0644 (directories 0755), no content.
+    /// Returns an entry of `kind` without content and with mode 0644 (directories: 0755).
     pub fn new(kind: Kind) -> Self {
         let mode = if kind == Kind::Directory { 0o755 } else { 0o644 };
         Self::with_metadata(kind, Arc::new(Metadata { mode, ..Metadata::default() }))
     }
 
-    /// Returns an item of `kind` of which only `metadata` is known.
+    /// Returns an entry of `kind` with this metadata and without content.
     pub fn with_metadata(kind: Kind, metadata: Arc<Metadata>) -> Self {
         Self {
             kind,
@@ -85,7 +85,7 @@ pub struct TableBuilder {
 }
 
 impl TableBuilder {
-    /// Starts a table that takes at most `limit` bytes of memory, about.
+    /// Starts a table of about `limit` bytes of memory at most.
     pub fn new(duplicates: Duplicates, limit: u64) -> Self {
         Self {
             duplicates,
@@ -103,11 +103,11 @@ impl TableBuilder {
         }
     }
 
-    /// Adds the entry of this name. One whose name can't be used is left out and remarked.
+    /// Adds an entry. If its name is invalid, skips the entry with a remark.
     ///
     /// # Errors
     ///
-    /// `Limit` when the table would take more memory than it may, or the sizes add up to more than a file can have.
+    /// `Limit` if the table exceeds its memory limit or the sum of the sizes the maximum size of a file.
     pub fn add(&mut self, name: &[u8], item: TableEntry) -> Result<()> {
         let start = self.paths.len();
         match clean(name, &mut self.paths) {

@@ -1,15 +1,15 @@
-//! What engines share that hold all their entries in memory: a table in path order, and the reading face on top of it.
+//! For engines that keep all their entries in memory: a table in path order, and [`Archive`](crate::archive::Archive) on top of it.
 //!
-//! An engine reads the index of its container, adds each entry to a [`TableBuilder`] in the order of the container, with the name as it
-//! was found and with a number of its own for the content, and wraps the finished [`Table`] together with itself in a [`TableArchive`].
-//! What it has to know itself is the content of a [`ContentRef`]: that is the trait [`TableBackend`].
+//! An engine reads the index of its container and adds each entry to a [`TableBuilder`], with its original name and a number for its content. It
+//! wraps the finished [`Table`] and itself in a [`TableArchive`]. The engine reads contents by [`ContentRef`]: it implements [`TableBackend`].
 //!
 //! Promises:
-//! - names are checked here and nowhere else: `./`, doubled and trailing slashes go, a leading `/` is dropped with a remark, and a name with
-//!   `..`, a NUL byte or too many bytes is left out with a remark (and [`Archive::skips_entries`](crate::archive::Archive::skips_entries) says so);
-//! - of several entries of one path one is served (see [`Duplicates`]), every parent is a directory, missing ones are added as implied, and what
-//!   has entries below it but is no directory gives way;
-//! - look-ups, ranges, sums and children cost a binary search; about 72 bytes an entry and its path are kept, the whole bounded before it grows.
+//! - Names are validated only here. `./`, repeated and trailing slashes are removed, and a leading `/` is removed with a remark. Entries with `..`,
+//!   a NUL byte or too many bytes in their names are skipped with a remark (see [`Archive::skips_entries`](crate::archive::Archive::skips_entries)).
+//! - Of several entries with one path, one is kept (see [`Duplicates`]). Every parent is a directory: missing ones are added as implied, and other
+//!   entries with the path of a parent are replaced.
+//! - Look-ups, ranges, totals and children need a binary search. An entry takes about 72 bytes and its path. The limit is checked before the table
+//!   grows.
 //!
 //! ```
 //! # fn main() -> nra_core::Result<()> {
@@ -19,7 +19,7 @@
 //! use nra_core::entry::Kind;
 //! use nra_core::table::{TableEntry, ContentRef, TableBackend, TableArchive, TableBuilder, Duplicates};
 //!
-//! /// Members are slices of one buffer.
+//! /// Contents are slices of one buffer.
 //! struct Slices(Vec<&'static [u8]>);
 //!
 //! impl TableBackend for Slices {

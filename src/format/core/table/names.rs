@@ -1,28 +1,28 @@
-//! Names as other containers write them, made into paths.
+//! Turns the names of other containers into paths.
 
 use crate::path::{self, PathError, Quoted};
 
-/// Names given in a remark.
+/// Names listed in a remark.
 const SHOWN: usize = 3;
-/// Bytes of a name given in a remark.
+/// Maximum length of a name in a remark, bytes.
 const SHOWN_BYTES: usize = 200;
 
-/// What became of a name.
+/// How a name was turned into a path.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Cleaned {
-    /// The path is good.
+    /// The name is a valid path.
     Path,
-    /// The path is good without the slash that the name began with.
+    /// The name is a valid path after removing the leading slash.
     Relative,
-    /// The name is that of the top directory itself.
+    /// The name is that of the top directory.
     Top,
 }
 
-/// Appends the path that `name` means to `out`.
+/// Appends the path for `name` to `out`.
 ///
 /// # Errors
 ///
-/// [`PathError`] for names that mean no place in the archive; `out` is as before then.
+/// [`PathError`] if the name is not valid. `out` is unchanged then.
 pub fn clean(name: &[u8], out: &mut Vec<u8>) -> Result<Cleaned, PathError> {
     let start = out.len();
     if name.is_empty() {
@@ -47,7 +47,7 @@ pub fn clean(name: &[u8], out: &mut Vec<u8>) -> Result<Cleaned, PathError> {
     Ok(if name[0] == b'/' { Cleaned::Relative } else { Cleaned::Path })
 }
 
-/// Names that are to be remarked together.
+/// Names that are reported in one remark.
 #[derive(Debug, Default)]
 pub(super) struct Remarked {
     count: u64,

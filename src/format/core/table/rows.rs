@@ -12,12 +12,12 @@ use crate::top::Top;
 /// Nanoseconds of an entry whose time is not known.
 pub(super) const NO_TIME: u32 = u32::MAX;
 
-/// An entry: its path lies in the arena, what it shares with others in lists beside.
+/// An entry. Its path is in the arena; metadata and rare fields are in separate lists.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Row {
     pub(super) start: u64,
     pub(super) size: u64,
-    /// Sum of the sizes of the rows in front.
+    /// Sum of the sizes of the preceding rows.
     pub(super) before: u64,
     pub(super) number: u64,
     pub(super) place: (u64, u64),
@@ -37,7 +37,7 @@ impl Row {
         &paths[start..start + usize::from(self.len)]
     }
 
-    /// Returns a directory of the same path of which nothing is known.
+    /// Returns an implied directory with the same path.
     pub(super) fn as_directory(&self, metadata: u32) -> Self {
         let (size, number, place, extra) = (0, 0, (0, 0), 0);
         Self {
@@ -55,7 +55,7 @@ impl Row {
     }
 }
 
-/// What few entries have.
+/// Fields that few entries have.
 #[derive(Debug)]
 pub(super) struct Extra {
     pub(super) link_group: u64,
@@ -72,14 +72,14 @@ pub struct Table {
     pub(super) extras: Vec<Extra>,
     pub(super) content_bytes: u64,
     pub(super) remarks: Vec<String>,
-    /// Entries that were left out.
+    /// Number of skipped entries.
     pub(super) omitted: u64,
-    /// What the container says of the directory above all entries.
+    /// The top directory, if the container has an entry for it.
     pub(super) top: Option<Top>,
 }
 
 impl Table {
-    /// Returns the memory that so many bytes of paths and so many entries take, bytes.
+    /// Returns the memory needed for paths of this total length and this number of entries, bytes.
     pub fn bytes(paths: u64, entries: u64) -> u64 {
         paths.saturating_add(entries.saturating_mul(size_of::<Row>() as u64))
     }
@@ -89,7 +89,7 @@ impl Table {
         self.rows.len()
     }
 
-    /// Says whether there are no entries.
+    /// Returns whether there are no entries.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
@@ -104,17 +104,17 @@ impl Table {
         self.content_bytes
     }
 
-    /// Returns what is to be said about names.
+    /// Returns remarks about names.
     pub fn remarks(&self) -> &[String] {
         &self.remarks
     }
 
-    /// Says whether entries were left out, since their names can't be used.
+    /// Returns whether entries were skipped because of invalid names.
     pub fn skips_entries(&self) -> bool {
         self.omitted > 0
     }
 
-    /// Returns how many there are.
+    /// Returns the number of skipped entries.
     pub fn skipped_entries(&self) -> u64 {
         self.omitted
     }
@@ -143,7 +143,7 @@ impl Table {
         (0..self.rows.len()).filter_map(|number| self.entry(number))
     }
 
-    /// Returns the place of a row, for sorting.
+    /// Returns the storage position of a row.
     pub(super) fn place(&self, number: usize) -> (u64, u64) {
         self.rows[number].place
     }
@@ -158,7 +158,7 @@ impl Table {
         self.rows.binary_search_by(|row| compare(row.path(&self.paths), path)).ok()
     }
 
-    /// Returns the numbers of `directory` itself and all that lies below it; `None` is the whole.
+    /// Returns the numbers of `directory` and all entries below it; `None` = the whole table.
     pub fn subtree(&self, directory: Option<&[u8]>) -> Range<usize> {
         match directory {
             None => 0..self.rows.len(),
@@ -166,7 +166,7 @@ impl Table {
         }
     }
 
-    /// Returns the number of the first entry behind all that lies below entry `number`, looking near first.
+    /// Returns the number of the first entry after those below entry `number`. Searches nearby first.
     pub(super) fn behind(&self, number: usize) -> usize {
         let directory = self.path(number);
         let below = |at: usize| is_below(self.path(at), directory);
@@ -180,7 +180,7 @@ impl Table {
         start + rest
     }
 
-    /// Sums up a range of numbers.
+    /// Returns the totals of a range of numbers.
     pub fn totals(&self, range: Range<usize>) -> Totals {
         let before = |number: usize| self.rows.get(number).map_or(self.content_bytes, |row| row.before);
         let end = range.end.min(self.rows.len());

@@ -1,4 +1,4 @@
-//! Checking the members of a table.
+//! Verifies the contents of a table.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -13,12 +13,12 @@ use crate::error::{Error, Result};
 use crate::path::EntryPath;
 use crate::progress::{Counter, Monitor};
 
-/// Entries that are named with a finding.
+/// Maximum number of entries listed with a finding.
 const NAMED: usize = 1_000;
-/// Members that a thread checks in a row when they lie in one unit.
+/// Contents of one block that a thread verifies in a row.
 const RUN: usize = 256;
 
-/// Checks the entries that `select` accepts; without it the container too.
+/// Verifies the entries that `select` accepts; without `select`, the container, too.
 pub(super) fn run<M: TableBackend>(
     archive: &TableArchive<M>,
     depth: Depth,
@@ -80,7 +80,7 @@ fn check<M: TableBackend>(
     Ok(())
 }
 
-/// Adds what was found in members to what was found in the container; what is the same stands once.
+/// Adds damage of contents to damage of the container, without duplicates.
 fn join(damage: &mut Vec<Damage>, found: impl Iterator<Item = Damage>, compare: &mut dyn FnMut(&Damage, &Damage) -> Ordering) {
     // Members have each finding once: only the container may know it already.
     let mut of_container: Vec<usize> = (0..damage.len()).collect();
@@ -95,15 +95,15 @@ fn join(damage: &mut Vec<Damage>, found: impl Iterator<Item = Damage>, compare: 
     }
 }
 
-/// Orders findings by what makes them.
+/// Compares the identity of findings.
 fn compare(a: &Damage, b: &Damage) -> Ordering {
     (a.offset, &a.structure, &a.detail).cmp(&(b.offset, &b.structure, &b.detail))
 }
 
-/// Offset, structure, detail: what makes a finding.
+/// Identity of a finding: offset, structure, detail.
 type Finding = (u64, &'static str, String);
 
-/// Findings so far, each once with the entries that it hurts.
+/// Findings so far with the entries that each affects.
 #[derive(Default)]
 struct Findings(Mutex<BTreeMap<Finding, (Vec<EntryPath>, u64)>>);
 

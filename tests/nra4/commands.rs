@@ -1,14 +1,14 @@
-//! Every reading command on an archive of an earlier version.
+//! Commands on archives of earlier versions.
 
 use std::process::{Command, Output};
 
 use super::folder;
 
 fn nra(arguments: &[&str]) -> Output {
-    with_key(arguments, None)
+    nra_with_key(arguments, None)
 }
 
-fn with_key(arguments: &[&str], key: Option<&str>) -> Output {
+fn nra_with_key(arguments: &[&str], key: Option<&str>) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_nra"));
     command.args(arguments).current_dir(folder()).env_remove("NRA_ENCRYPTION_KEY").env_remove("NRA_PASSWORD");
     if let Some(key) = key {
@@ -17,8 +17,8 @@ fn with_key(arguments: &[&str], key: Option<&str>) -> Output {
     command.stdin(std::process::Stdio::null()).output().unwrap()
 }
 
-/// Runs a command that goes well without a warning, and gives its output.
-fn out(arguments: &[&str]) -> String {
+/// Runs a command that must succeed without warnings. Returns its output.
+fn stdout_of(arguments: &[&str]) -> String {
     let output = nra(arguments);
     let err = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!((output.status.code(), err.as_str()), (Some(0), ""), "{arguments:?}");
@@ -28,25 +28,25 @@ fn out(arguments: &[&str]) -> String {
 const ARCHIVE: &str = "beta-from-zip-lz4.nra";
 
 #[test]
-fn archives_are_read_by_every_command() {
-    let list = out(&["list", ARCHIVE]);
+fn every_reading_command_accepts_earlier_archives() {
+    let list = stdout_of(&["list", ARCHIVE]);
     assert!(list.lines().any(|line| line == "train/class_a/0001.txt"), "{list}");
     assert!(list.lines().any(|line| line == "train"), "{list}");
-    let content = out(&["cat", ARCHIVE, "train/class_a/0001.txt"]);
-    let digests = out(&["list", "--digest", ARCHIVE]);
+    let content = stdout_of(&["cat", ARCHIVE, "train/class_a/0001.txt"]);
+    let digests = stdout_of(&["list", "--digest", ARCHIVE]);
     let digest = nra::format::digest::Digest::of(content.as_bytes()).to_string();
     assert!(digests.lines().any(|line| line.contains(&digest) && line.contains("train/class_a/0001.txt")), "{digests}");
-    assert!(out(&["info", ARCHIVE]).contains("NRA 4.5"));
-    assert!(out(&["info", "v1-size.nra"]).contains("NRA 1"));
-    assert!(out(&["verify", ARCHIVE]).contains("ok"));
-    assert!(out(&["find", ARCHIVE, "--name", "0001.txt"]).contains("train/class_a/0001.txt"));
+    assert!(stdout_of(&["info", ARCHIVE]).contains("NRA 4.5"));
+    assert!(stdout_of(&["info", "v1-size.nra"]).contains("NRA 1"));
+    assert!(stdout_of(&["verify", ARCHIVE]).contains("ok"));
+    assert!(stdout_of(&["find", ARCHIVE, "--name", "0001.txt"]).contains("train/class_a/0001.txt"));
     let word = content.split_whitespace().next().unwrap();
-    assert!(out(&["grep", "-l", ARCHIVE, word]).contains("train/class_a/0001.txt"));
-    assert!(out(&["du", ARCHIVE]).contains("train"));
+    assert!(stdout_of(&["grep", "-l", ARCHIVE, word]).contains("train/class_a/0001.txt"));
+    assert!(stdout_of(&["du", ARCHIVE]).contains("train"));
 }
 
 #[test]
-fn archives_are_extracted() {
+fn extract_restores_all_files() {
     let target = tempfile::tempdir().unwrap();
     let output = nra(&["extract", "beta-zstd.nra", "-C", target.path().to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
@@ -58,7 +58,7 @@ fn archives_are_extracted() {
 }
 
 #[test]
-fn a_name_that_is_hidden_is_said() {
+fn list_reports_entries_hidden_by_the_same_name() {
     let output = nra(&["list", "beta-appended-same-name.nra"]);
     assert_eq!(output.status.code(), Some(0));
     assert!(
@@ -68,7 +68,7 @@ fn a_name_that_is_hidden_is_said() {
 }
 
 #[test]
-fn archives_are_converted_both_ways() {
+fn convert_keeps_contents_in_both_directions() {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name).into_os_string().into_string().unwrap();
     let (new, old, again) = (path("new.nra"), path("old.nra"), path("again.nra"));
@@ -78,39 +78,39 @@ fn archives_are_converted_both_ways() {
         let output = nra(arguments);
         assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
     }
-    assert!(out(&["info", &new]).contains("NRA 5"));
-    assert!(out(&["info", &old]).contains("NRA 4.5"));
-    assert_eq!(out(&["list", "--digest", &old]), out(&["list", "--digest", ARCHIVE]));
-    assert_eq!(out(&["list", "--digest", &again]), out(&["list", "--digest", &new]));
-    assert!(out(&["verify", &old]).contains("ok"));
+    assert!(stdout_of(&["info", &new]).contains("NRA 5"));
+    assert!(stdout_of(&["info", &old]).contains("NRA 4.5"));
+    assert_eq!(stdout_of(&["list", "--digest", &old]), stdout_of(&["list", "--digest", ARCHIVE]));
+    assert_eq!(stdout_of(&["list", "--digest", &again]), stdout_of(&["list", "--digest", &new]));
+    assert!(stdout_of(&["verify", &old]).contains("ok"));
     let piped = nra(&["convert", ARCHIVE, "-", "--to", "nra4"]);
     assert_eq!((piped.status.code(), piped.stdout.len()), (Some(2), 0));
 }
 
 #[test]
-fn encrypted_archives_are_read_and_written_with_the_key() {
+fn encrypted_archives_are_read_and_written_with_their_key() {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name).into_os_string().into_string().unwrap();
     let key = super::expected()["test_key_hex"].as_str().unwrap().to_owned();
-    let plain = out(&["cat", "beta-zstd.nra", "small.txt"]);
+    let plain = stdout_of(&["cat", "beta-zstd.nra", "small.txt"]);
     let arguments = ["cat", "beta-encrypted.nra", "small.txt"];
-    let read = with_key(&arguments, Some(&key));
+    let read = nra_with_key(&arguments, Some(&key));
     assert_eq!((read.status.code(), read.stdout), (Some(0), plain.clone().into_bytes()));
     for wrong in [None, Some("11".repeat(32))] {
-        let read = with_key(&arguments, wrong.as_deref());
+        let read = nra_with_key(&arguments, wrong.as_deref());
         assert_eq!((read.status.code(), read.stdout.len()), (Some(5), 0), "{}", String::from_utf8_lossy(&read.stderr));
     }
     let again = path("again.nra");
     let arguments = ["convert", "beta-encrypted.nra", &again, "--to", "nra4", "-e", "-q"];
-    let converted = with_key(&arguments, Some(&key));
+    let converted = nra_with_key(&arguments, Some(&key));
     assert_eq!(converted.status.code(), Some(0), "{}", String::from_utf8_lossy(&converted.stderr));
-    let read = with_key(&["cat", &again, "small.txt"], Some(&key));
+    let read = nra_with_key(&["cat", &again, "small.txt"], Some(&key));
     assert_eq!((read.status.code(), read.stdout), (Some(0), plain.into_bytes()));
     assert_eq!(nra(&["cat", &again, "small.txt"]).status.code(), Some(5));
 }
 
 #[test]
-fn what_needs_a_key_says_so_with_the_name_of_the_archive() {
+fn missing_key_is_reported_with_the_archive_name() {
     let wrong = "11".repeat(32);
     for (arguments, key) in [
         (&["grep", "beta-encrypted.nra", "a"][..], Some(&*wrong)),
@@ -118,51 +118,51 @@ fn what_needs_a_key_says_so_with_the_name_of_the_archive() {
         (&["list", "--digest", "beta-encrypted.nra"], Some(&*wrong)),
         (&["cat", "beta-encrypted.nra", "small.txt"], Some(&*wrong)),
     ] {
-        let output = with_key(arguments, key);
+        let output = nra_with_key(arguments, key);
         let err = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(5), "{arguments:?}: {err}");
         assert!(err.contains("beta-encrypted.nra: ") && err.contains("hint:") == key.is_none(), "{arguments:?}: {err}");
     }
-    // Names are in clear, but whoever lists them learns that contents are not.
+    // Names are not encrypted; list reports that contents are.
     for key in [None, Some(&*wrong)] {
-        let output = with_key(&["list", "beta-encrypted.nra"], key);
+        let output = nra_with_key(&["list", "beta-encrypted.nra"], key);
         let err = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(0), "{err}");
         assert!(err.contains("contents need the key"), "{err}");
     }
     let key = super::expected()["test_key_hex"].as_str().unwrap().to_owned();
-    let output = with_key(&["list", "beta-encrypted.nra"], Some(&key));
+    let output = nra_with_key(&["list", "beta-encrypted.nra"], Some(&key));
     assert_eq!((output.status.code(), output.stderr.len()), (Some(0), 0));
 }
 
 #[test]
-fn a_wrong_key_is_no_damage_to_go_around() {
+fn wrong_key_is_not_skipped_as_damage() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("out.nra").into_os_string().into_string().unwrap();
     for (more, key) in [(&[][..], Some("11".repeat(32))), (&["--to", "nra4"], Some("11".repeat(32))), (&[], None)] {
         let arguments = [&["convert", "--keep-going", "beta-encrypted.nra", &path], more].concat();
-        let output = with_key(&arguments, key.as_deref());
+        let output = nra_with_key(&arguments, key.as_deref());
         assert_eq!(output.status.code(), Some(5), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
         assert!(!std::path::Path::new(&path).exists());
     }
 }
 
 #[test]
-fn what_is_left_out_is_counted() {
+fn convert_counts_skipped_entries() {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name).into_os_string().into_string().unwrap();
     let mut bytes = super::fixture("beta-multiblock.nra");
     let at = bytes.len() - 20;
     bytes[at] ^= 1;
-    std::fs::write(path("hurt.nra"), bytes).unwrap();
-    let output = nra(&["convert", "--json", "--keep-going", &path("hurt.nra"), &path("out.nra4"), "--to", "nra4"]);
+    std::fs::write(path("damaged.nra"), bytes).unwrap();
+    let output = nra(&["convert", "--json", "--keep-going", &path("damaged.nra"), &path("out.nra4"), "--to", "nra4"]);
     assert_eq!(output.status.code(), Some(4), "{}", String::from_utf8_lossy(&output.stderr));
     let summary: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!((&summary["entries"], &summary["left_out"]), (&2.into(), &1.into()));
+    assert_eq!((&summary["entries"], &summary["skipped"]), (&2.into(), &1.into()));
 }
 
 #[test]
-fn an_upgrade_that_grows_says_how_it_would_not() {
+fn convert_suggests_a_level_if_the_archive_grows() {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name).into_os_string().into_string().unwrap();
     let convert = |input: &str, more: &[&str]| {
@@ -171,10 +171,10 @@ fn an_upgrade_that_grows_says_how_it_would_not() {
         (String::from_utf8_lossy(&output.stderr).contains("-l 19"), std::fs::metadata(path("out.nra")).unwrap().len())
     };
     let before = super::fixture("beta-from-tar-l19.nra").len() as u64;
-    let (told, len) = convert("beta-from-tar-l19.nra", &[]);
-    assert!(told && len > before, "{len}");
-    let (told, len) = convert("beta-from-tar-l19.nra", &["-l", "19"]);
-    assert!(!told && len < before, "{len}");
+    let (has_hint, len) = convert("beta-from-tar-l19.nra", &[]);
+    assert!(has_hint && len > before, "{len}");
+    let (has_hint, len) = convert("beta-from-tar-l19.nra", &["-l", "19"]);
+    assert!(!has_hint && len < before, "{len}");
     for other in ["beta-multiblock.nra", "v1-size.nra"] {
         assert!(!convert(other, &[]).0, "{other}");
     }

@@ -1,5 +1,5 @@
-//! Archives of earlier versions, in `tests/fixtures/nra4/`, and what becomes of damaged ones.
-#![allow(clippy::unwrap_used, reason = "a test that can't go on may panic")]
+//! Tests of reading and writing archives of earlier versions. Fixtures are in `tests/fixtures/nra4/`.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod commands;
 #[path = "../common/mod.rs"]
@@ -40,7 +40,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Files that an archive serves, with SHA-256 of their contents.
+/// Returns the files of an archive with sizes and SHA-256 digests.
 fn files(archive: &dyn Archive) -> BTreeMap<String, (u64, String)> {
     let entries = archive.entries(0..archive.entry_count()).map(Result::unwrap);
     entries
@@ -53,8 +53,8 @@ fn files(archive: &dyn Archive) -> BTreeMap<String, (u64, String)> {
         .collect()
 }
 
-/// Runs `test` for each archive of the fixtures that is not encrypted.
-fn each_plain(mut test: impl FnMut(&str, &Value)) {
+/// Runs `test` for each unencrypted archive of the fixtures.
+fn for_each_unencrypted(mut test: impl FnMut(&str, &Value)) {
     let all = expected();
     for (name, facts) in all["archives"].as_object().unwrap() {
         if facts["encrypted"] == Value::Bool(false) {
@@ -64,35 +64,35 @@ fn each_plain(mut test: impl FnMut(&str, &Value)) {
 }
 
 #[test]
-fn every_member_of_every_archive_comes_back() {
-    each_plain(|name, facts| {
+fn all_entries_of_all_fixtures_are_read() {
+    for_each_unencrypted(|name, facts| {
         let archive = open_path(&folder().join(name), &OpenOptions::default()).unwrap();
-        let mut wanted = BTreeMap::new();
+        let mut expected_files = BTreeMap::new();
         let mut parents = BTreeSet::new();
         let members = facts["members"].as_array().unwrap();
         for member in members {
             let path = member["name"].as_str().unwrap();
             parents.extend(path.match_indices('/').map(|(slash, _)| path[..slash].to_owned()));
             let content = (member["size"].as_u64().unwrap(), member["sha256"].as_str().unwrap().to_owned());
-            // Of two members of one name the first one is served.
-            wanted.entry(path.to_owned()).or_insert(content);
+            // If two members have the same name, the first is used.
+            expected_files.entry(path.to_owned()).or_insert(content);
         }
-        assert_eq!(files(&*archive), wanted, "{name}");
-        assert_eq!(archive.entry_count() as usize, wanted.len() + parents.len(), "{name}");
-        assert_eq!(archive.remarks().len(), usize::from(wanted.len() < members.len()), "{name}");
+        assert_eq!(files(&*archive), expected_files, "{name}");
+        assert_eq!(archive.entry_count() as usize, expected_files.len() + parents.len(), "{name}");
+        assert_eq!(archive.remarks().len(), usize::from(expected_files.len() < members.len()), "{name}");
 
         let info = archive.info();
         assert_eq!(info.container, if facts["kind"] == "v1" { Container::Nra1 } else { Container::Nra4 }, "{name}");
         assert_eq!(info.archive_bytes, facts["size"].as_u64().unwrap(), "{name}");
-        assert_eq!(info.content_bytes, wanted.values().map(|(size, _)| size).sum::<u64>(), "{name}");
+        assert_eq!(info.content_bytes, expected_files.values().map(|(size, _)| size).sum::<u64>(), "{name}");
         if let Some(summary) = facts.get("summary") {
             assert_eq!(info.message, summary["name"], "{name}");
             assert_eq!(info.chunks, summary["total_chunks"].as_u64(), "{name}");
-            // One crafted file has a block of another length than its summary says.
-            let is_true = name != "crafted-beta-tagless-block.nra";
+            // One crafted file has a block whose length differs from its summary.
+            let is_accurate = name != "crafted-beta-tagless-block.nra";
             assert_eq!(
-                info.stored_bytes.filter(|_| is_true),
-                summary["total_stored_bytes"].as_u64().filter(|_| is_true),
+                info.stored_bytes.filter(|_| is_accurate),
+                summary["total_stored_bytes"].as_u64().filter(|_| is_accurate),
                 "{name}"
             );
             assert_eq!(info.blocks, facts["blocks"].as_u64(), "{name}");
@@ -100,25 +100,25 @@ fn every_member_of_every_archive_comes_back() {
             assert_eq!(info.message, facts["summary_name"], "{name}");
         }
         for depth in [Depth::Quick, Depth::Full] {
-            let verdict = archive.verify(depth, None, &Recorder::default()).unwrap();
-            assert_eq!((verdict.damage, verdict.entries), (vec![], archive.entry_count()), "{name}");
+            let report = archive.verify(depth, None, &Recorder::default()).unwrap();
+            assert_eq!((report.damage, report.entries), (vec![], archive.entry_count()), "{name}");
         }
     });
 }
 
 #[test]
-fn the_list_of_fixtures_is_whole() {
+fn all_fixtures_are_listed() {
     let listed: BTreeSet<String> = expected()["archives"].as_object().unwrap().keys().cloned().collect();
-    let there: BTreeSet<String> = std::fs::read_dir(folder())
+    let present: BTreeSet<String> = std::fs::read_dir(folder())
         .unwrap()
-        .map(|item| item.unwrap().file_name().into_string().unwrap())
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .filter(|name| name.ends_with(".nra"))
         .collect();
-    assert_eq!(listed, there);
+    assert_eq!(listed, present);
 }
 
 #[test]
-fn parts_of_contents_are_read() {
+fn read_at_returns_any_range_of_content() {
     let archive = open_bytes(fixture("beta-multiblock.nra")).unwrap();
     for entry in archive.entries(0..archive.entry_count()).map(Result::unwrap) {
         let whole = archive.read_all(&entry, 1 << 30).unwrap();
@@ -134,7 +134,7 @@ fn parts_of_contents_are_read() {
 }
 
 #[test]
-fn vectors_and_spaces_are_kept_as_attributes() {
+fn vectors_and_spaces_become_attributes() {
     let archive = open_bytes(fixture("crafted-v1-none-zstd-spaces.nra")).unwrap();
     assert_eq!(archive.info().attributes.len(), 1);
     let space = &archive.info().attributes[0];

@@ -1,4 +1,4 @@
-//! What is written for earlier versions, read by their Python package where it is installed.
+//! The Python package of earlier versions reads what nra writes. Skipped if it is not installed.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -11,7 +11,7 @@ use nra::format::progress::{Recorder, Severity};
 
 use super::{common, files, folder};
 
-/// Archives with something of every kind, and none that is large: the package gives lists of numbers, not bytes.
+/// Archives of every kind, all small: the package returns lists of numbers, not bytes.
 const ARCHIVES: [&str; 5] =
     ["beta-zstd.nra", "beta-from-targz.nra", "beta-dict.nra", "beta-only-empty.nra", "v1-nested-vectors.nra"];
 
@@ -25,11 +25,11 @@ for path in sys.argv[1:]:
 ";
 
 #[test]
-fn the_earlier_package_reads_what_is_written() {
+fn earlier_package_reads_written_archives() {
     let Some(python) = common::python_with("nra", "import nra; nra.BetaArchive") else { return };
     let directory = tempfile::tempdir().unwrap();
     let key: [u8; 32] = std::array::from_fn(|index| u8::try_from(index * 7).unwrap());
-    let mut wanted = BTreeMap::new();
+    let mut expected = BTreeMap::new();
     for (number, codec, key) in [(0, Codec::Zstd(3), None), (1, Codec::Lz4, None), (2, Codec::Zstd(1), Some(key))] {
         for name in ARCHIVES {
             let archive = open_path(&folder().join(name), &OpenOptions::default()).unwrap();
@@ -39,12 +39,12 @@ fn the_earlier_package_reads_what_is_written() {
             let sink = Sink::Archive(Destination::new_file(&path), Format::Nra4(nra4));
             convert(Source::Archive(&*archive, &Selection::all()), sink, &Options::default(), &monitor).unwrap();
             assert!(monitor.take_warnings().iter().all(|warning| warning.severity == Severity::Remark));
-            wanted.insert(path.into_os_string().into_string().unwrap(), files(&*archive));
+            expected.insert(path.into_os_string().into_string().unwrap(), files(&*archive));
         }
     }
     let text: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
     let mut command = Command::new(&python);
-    command.arg("-c").arg(READ_ALL).args(wanted.keys()).env("PYTHONIOENCODING", "utf-8").env("NRA_ENCRYPTION_KEY", text);
+    command.arg("-c").arg(READ_ALL).args(expected.keys()).env("PYTHONIOENCODING", "utf-8").env("NRA_ENCRYPTION_KEY", text);
     let output = command.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let mut read: BTreeMap<String, BTreeMap<String, (u64, String)>> = BTreeMap::new();
@@ -53,5 +53,5 @@ fn the_earlier_package_reads_what_is_written() {
         let content = (words[1].parse().unwrap(), words[2].to_owned());
         read.entry(words[0].to_owned()).or_default().insert(words[3].to_owned(), content);
     }
-    assert_eq!(read, wanted);
+    assert_eq!(read, expected);
 }

@@ -1,17 +1,17 @@
-//! What earlier versions accepted, and what they refused: built by hand from one block that holds `hello\n`.
+//! Manifests that earlier versions accepted or rejected, built from one block that holds `hello\n`.
 
 use nra::format::Error;
 use serde_json::{Value, json};
 
 use super::{fixture, open_bytes};
 
-/// Block of `beta-tiny.nra`, and the name of the chunk in it.
+/// Returns the block of `beta-tiny.nra` and the hash of its chunk.
 fn block() -> (Vec<u8>, String) {
     (fixture("beta-tiny.nra")[304..].to_vec(), blake3::hash(b"hello\n").to_hex().to_string())
 }
 
-/// Writes JSON values as MessagePack; `{"bin": [...]}` stands for bytes.
-fn pack(value: &Value, out: &mut Vec<u8>) {
+/// Encodes JSON values as MessagePack. `{"bin": [...]}` represents a byte string.
+fn encode(value: &Value, out: &mut Vec<u8>) {
     match value {
         Value::Null => out.push(0xc0),
         Value::Bool(value) => out.push(if *value { 0xc3 } else { 0xc2 }),
@@ -33,7 +33,7 @@ fn pack(value: &Value, out: &mut Vec<u8>) {
         Value::Array(values) => {
             out.push(0xdc);
             out.extend_from_slice(&u16::try_from(values.len()).unwrap().to_be_bytes());
-            values.iter().for_each(|value| pack(value, out));
+            values.iter().for_each(|value| encode(value, out));
         }
         Value::Object(fields) if fields.contains_key("bin") => {
             let bytes = fields["bin"].as_array().unwrap();
@@ -44,14 +44,14 @@ fn pack(value: &Value, out: &mut Vec<u8>) {
             out.push(0xde);
             out.extend_from_slice(&u16::try_from(fields.len()).unwrap().to_be_bytes());
             for (name, value) in fields {
-                pack(&json!(name), out);
-                pack(value, out);
+                encode(&json!(name), out);
+                encode(value, out);
             }
         }
     }
 }
 
-/// A file of a block at 32, then the manifest.
+/// Returns a file with a block at offset 32, followed by the manifest.
 fn file(manifest: &[u8]) -> Vec<u8> {
     let block = block().0;
     let mut bytes = b"NRA\0\x02\0\0\0".to_vec();
@@ -63,13 +63,13 @@ fn file(manifest: &[u8]) -> Vec<u8> {
     bytes
 }
 
-fn packed(root: &Value) -> Vec<u8> {
+fn messagepack_file(root: &Value) -> Vec<u8> {
     let mut manifest = b"NRA\x01".to_vec();
-    pack(root, &mut manifest);
+    encode(root, &mut manifest);
     file(&manifest)
 }
 
-/// The manifest as arrays.
+/// Returns the manifest as arrays.
 fn arrays() -> Value {
     let (block, hash) = block();
     json!([
@@ -81,7 +81,7 @@ fn arrays() -> Value {
     ])
 }
 
-/// The manifest as maps.
+/// Returns the manifest as maps.
 fn maps() -> Value {
     let (block, hash) = block();
     json!({
@@ -106,7 +106,7 @@ fn remove(value: &mut Value, field: &str) {
     value.as_object_mut().unwrap().remove(field).unwrap();
 }
 
-fn reads(what: &str, bytes: Vec<u8>) {
+fn assert_reads(what: &str, bytes: Vec<u8>) {
     let archive = open_bytes(bytes).unwrap_or_else(|error| panic!("{what}: {error}"));
     let (_, entry) = archive.find(b"a/b.txt").unwrap().unwrap();
     assert_eq!(archive.read_all(&entry, 100).unwrap(), b"hello\n", "{what}");
@@ -114,7 +114,7 @@ fn reads(what: &str, bytes: Vec<u8>) {
     assert_eq!(archive.read_all(&empty, 100).unwrap(), b"", "{what}");
 }
 
-fn refused(what: &str, bytes: Vec<u8>) {
+fn assert_rejected(what: &str, bytes: Vec<u8>) {
     match open_bytes(bytes) {
         Err(Error::Corrupt { .. } | Error::Unsupported { .. } | Error::NotAnArchive { .. }) => {}
         Err(error) => panic!("{what}: {error}"),
@@ -123,51 +123,54 @@ fn refused(what: &str, bytes: Vec<u8>) {
 }
 
 #[test]
-fn what_earlier_versions_accepted() {
-    reads("arrays", packed(&arrays()));
-    reads("maps", packed(&maps()));
-    reads("JSON", file(maps().to_string().as_bytes()));
-    reads("JSON and a new line", file(format!("{}\n", maps()).as_bytes()));
-    reads("bytes behind the root", {
-        let mut manifest = packed(&arrays()).split_off(48);
+fn manifests_that_earlier_versions_accepted_are_read() {
+    assert_reads("arrays", messagepack_file(&arrays()));
+    assert_reads("maps", messagepack_file(&maps()));
+    assert_reads("JSON", file(maps().to_string().as_bytes()));
+    assert_reads("JSON and a new line", file(format!("{}\n", maps()).as_bytes()));
+    assert_reads("bytes after the root", {
+        let mut manifest = messagepack_file(&arrays()).split_off(48);
         manifest.extend_from_slice(b"more");
         file(&manifest)
     });
-    reads("garbage behind the last byte", [packed(&arrays()), vec![7; 100]].concat());
+    assert_reads("garbage after the last block", [messagepack_file(&arrays()), vec![7; 100]].concat());
     for (what, at, byte) in [("flags", 6, 1), ("offset of the data", 24, 9), ("header version 1", 4, 1)] {
-        let mut bytes = packed(&arrays());
+        let mut bytes = messagepack_file(&arrays());
         bytes[at] = byte;
-        reads(what, bytes);
+        assert_reads(what, bytes);
     }
-    reads("no dictionary", packed(&changed(arrays(), |root| drop(root.as_array_mut().unwrap().pop()))));
-    reads("no mark for encryption", packed(&changed(arrays(), |root| drop(root[1].as_array_mut().unwrap().pop()))));
-    reads("an empty dictionary", packed(&changed(arrays(), |root| root[4] = json!(""))));
-    reads("a whole ratio", packed(&changed(arrays(), |root| root[1][3] = json!(1))));
-    reads("wrong counters", packed(&changed(arrays(), |root| root[1] = json!(["x", 9, 9, 9.0, 9, 9, false]))));
-    reads("another version", packed(&changed(arrays(), |root| root[0] = json!("9"))));
-    reads("files as maps", {
-        packed(&changed(arrays(), |root| {
+    assert_reads("no dictionary", messagepack_file(&changed(arrays(), |root| drop(root.as_array_mut().unwrap().pop()))));
+    assert_reads(
+        "no flag for encryption",
+        messagepack_file(&changed(arrays(), |root| drop(root[1].as_array_mut().unwrap().pop()))),
+    );
+    assert_reads("an empty dictionary", messagepack_file(&changed(arrays(), |root| root[4] = json!(""))));
+    assert_reads("a whole ratio", messagepack_file(&changed(arrays(), |root| root[1][3] = json!(1))));
+    assert_reads("wrong counters", messagepack_file(&changed(arrays(), |root| root[1] = json!(["x", 9, 9, 9.0, 9, 9, false]))));
+    assert_reads("another version", messagepack_file(&changed(arrays(), |root| root[0] = json!("9"))));
+    assert_reads("files as maps", {
+        messagepack_file(&changed(arrays(), |root| {
             root[3] = maps()["files"].clone();
             root[3][0]["mode"] = json!(0o644);
             root[3][0]["mtime"] = json!([1, {"deep": [2]}]);
         }))
     });
-    reads("unknown fields", packed(&changed(maps(), |root| root["more"] = json!({"a": [1, 2]}))));
-    reads("unknown fields in JSON", file(changed(maps(), |root| root["more"] = json!([[1], {}])).to_string().as_bytes()));
-    reads("fields that may be missing", {
-        packed(&changed(maps(), |root| {
+    assert_reads("unknown fields", messagepack_file(&changed(maps(), |root| root["more"] = json!({"a": [1, 2]}))));
+    assert_reads("unknown fields in JSON", file(changed(maps(), |root| root["more"] = json!([[1], {}])).to_string().as_bytes()));
+    assert_reads("fields that may be missing", {
+        messagepack_file(&changed(maps(), |root| {
             remove(root, "dictionary");
             remove(&mut root["summary"], "encrypted");
             remove(&mut root["chunk_table"][0], "inner_offset");
         }))
     });
-    reads("other names of chunks", {
-        packed(&changed(arrays(), |root| {
+    assert_reads("other names of chunks", {
+        messagepack_file(&changed(arrays(), |root| {
             root[2][0][0] = json!("one");
             root[3][0][2][0] = json!("one");
         }))
     });
-    reads("files in front of chunks", {
+    assert_reads("files before chunks", {
         let mut root = maps();
         let files = root["files"].take();
         remove(&mut root, "files");
@@ -177,37 +180,40 @@ fn what_earlier_versions_accepted() {
 }
 
 #[test]
-fn what_earlier_versions_refused() {
+fn manifests_that_earlier_versions_rejected_are_rejected() {
     for version in [0, 3] {
-        let mut bytes = packed(&arrays());
+        let mut bytes = messagepack_file(&arrays());
         bytes[4] = version;
-        refused("header version", bytes);
+        assert_rejected("header version", bytes);
     }
-    refused("a longer root", packed(&changed(arrays(), |root| push(root, json!(1)))));
-    refused("a longer summary", packed(&changed(arrays(), |root| push(&mut root[1], json!(1)))));
-    refused("a longer file", packed(&changed(arrays(), |root| push(&mut root[3][0], json!(1)))));
-    refused("a longer chunk", packed(&changed(arrays(), |root| push(&mut root[2][0], json!(1)))));
-    refused("hashes as bytes", {
+    assert_rejected("a longer root", messagepack_file(&changed(arrays(), |root| push(root, json!(1)))));
+    assert_rejected("a longer summary", messagepack_file(&changed(arrays(), |root| push(&mut root[1], json!(1)))));
+    assert_rejected("a longer file", messagepack_file(&changed(arrays(), |root| push(&mut root[3][0], json!(1)))));
+    assert_rejected("a longer chunk", messagepack_file(&changed(arrays(), |root| push(&mut root[2][0], json!(1)))));
+    assert_rejected("hashes as bytes", {
         let bytes = json!({"bin": blake3::hash(b"hello\n").as_bytes()});
-        packed(&changed(arrays(), |root| (root[2][0][0], root[3][0][2][0]) = (bytes.clone(), bytes.clone())))
+        messagepack_file(&changed(arrays(), |root| (root[2][0][0], root[3][0][2][0]) = (bytes.clone(), bytes.clone())))
     });
-    refused("a blank in front of JSON", file(format!(" {}", maps()).as_bytes()));
-    refused("more behind JSON", file(format!("{} x", maps()).as_bytes()));
-    refused("another prefix", {
-        let mut bytes = packed(&arrays());
+    assert_rejected("a space before JSON", file(format!(" {}", maps()).as_bytes()));
+    assert_rejected("more after JSON", file(format!("{} x", maps()).as_bytes()));
+    assert_rejected("another prefix", {
+        let mut bytes = messagepack_file(&arrays());
         bytes[51] = 2;
-        refused("no root", file(b"NRA\x01"));
+        assert_rejected("no root", file(b"NRA\x01"));
         bytes
     });
-    refused("an empty manifest", file(b""));
-    refused("no files", packed(&changed(maps(), |root| remove(root, "files"))));
-    refused("a chunk without CRC", packed(&changed(maps(), |root| remove(&mut root["chunk_table"][0], "crc32"))));
+    assert_rejected("an empty manifest", file(b""));
+    assert_rejected("no files", messagepack_file(&changed(maps(), |root| remove(root, "files"))));
+    assert_rejected(
+        "a chunk without CRC",
+        messagepack_file(&changed(maps(), |root| remove(&mut root["chunk_table"][0], "crc32"))),
+    );
 }
 
 #[test]
-fn names_that_lead_elsewhere_are_left_out() {
+fn names_that_lead_outside_are_skipped() {
     let files = |hash: &str| json!([["../x", 6, [hash]], ["/etc/x", 6, [hash]], ["a/b.txt", 6, [hash]], ["z", 0, []]]);
-    let archive = open_bytes(packed(&changed(arrays(), |root| root[3] = files(&block().1)))).unwrap();
+    let archive = open_bytes(messagepack_file(&changed(arrays(), |root| root[3] = files(&block().1)))).unwrap();
     assert!(archive.skips_entries());
     let remarks = archive.remarks().join("; ");
     assert!(remarks.contains("../x") && remarks.contains("/etc/x"), "{remarks}");
@@ -216,10 +222,10 @@ fn names_that_lead_elsewhere_are_left_out() {
 }
 
 #[test]
-fn files_that_are_called_as_the_top_directory_are_left_out() {
+fn files_named_like_the_top_directory_are_skipped() {
     for name in [".", "/", "./", "//"] {
         let files = json!([[name, 6, [block().1]], ["a/b.txt", 6, [block().1]], ["z", 0, []]]);
-        let archive = open_bytes(packed(&changed(arrays(), |root| root[3] = files))).unwrap();
+        let archive = open_bytes(messagepack_file(&changed(arrays(), |root| root[3] = files))).unwrap();
         assert!(archive.skips_entries(), "{name}");
         assert_eq!(archive.remarks(), [format!("1 entry can't be reached, as the name means no place in an archive: {name}")]);
         assert_eq!(archive.entry_count(), 3);
@@ -227,7 +233,7 @@ fn files_that_are_called_as_the_top_directory_are_left_out() {
 }
 
 #[test]
-fn claims_that_do_not_hold_cost_the_entries_they_touch() {
+fn false_manifest_fields_affect_only_their_entries() {
     let huge = u64::MAX / 4;
     for (what, change) in [
         ("a size", Box::new(|root: &mut Value| root[3][0][1] = json!(huge)) as Box<dyn Fn(&mut Value)>),
@@ -248,7 +254,7 @@ fn claims_that_do_not_hold_cost_the_entries_they_touch() {
             }),
         ),
     ] {
-        let archive = open_bytes(packed(&changed(arrays(), change))).unwrap_or_else(|error| panic!("{what}: {error}"));
+        let archive = open_bytes(messagepack_file(&changed(arrays(), change))).unwrap_or_else(|error| panic!("{what}: {error}"));
         let (_, entry) = archive.find(b"a/b.txt").unwrap().unwrap();
         let mut buffer = [0; 6];
         match archive.read_at(&entry, 0, &mut buffer) {
@@ -257,15 +263,14 @@ fn claims_that_do_not_hold_cost_the_entries_they_touch() {
         }
         let (_, empty) = archive.find(b"z").unwrap().unwrap();
         assert_eq!(archive.read_all(&empty, 100).unwrap(), b"", "{what}");
-        let verdict =
+        let report =
             archive.verify(nra::format::archive::Depth::Full, None, &nra::format::progress::Recorder::default()).unwrap();
-        assert_eq!((verdict.damage.len(), verdict.damage[0].entry_count), (1, 1), "{what}");
+        assert_eq!((report.damage.len(), report.damage[0].entry_count), (1, 1), "{what}");
     }
 }
 
-/// Blocks that are small as they are stored and long as they are decoded.
 #[test]
-fn little_content_does_not_cost_many_blocks() {
+fn highly_compressed_blocks_cannot_make_small_files_expensive() {
     const LEN: usize = 8 << 20;
     let mut frame = Vec::with_capacity(LEN);
     zstd_safe::compress(&mut frame, &vec![0; LEN], 1).unwrap();
@@ -275,7 +280,7 @@ fn little_content_does_not_cost_many_blocks() {
     };
     let opened = |table: Vec<Value>, files: Value| {
         let mut manifest = b"NRA\x01".to_vec();
-        pack(&json!(["3.0.0-beta", ["t", 1, 1, 1.0, 1, 1, false], table, files]), &mut manifest);
+        encode(&json!(["3.0.0-beta", ["t", 1, 1, 1.0, 1, 1, false], table, files]), &mut manifest);
         let mut bytes = b"NRA\0\x02\0\0\0".to_vec();
         for number in [32 + 3 * block.len(), manifest.len(), 32] {
             bytes.extend_from_slice(&(number as u64).to_le_bytes());
@@ -284,14 +289,14 @@ fn little_content_does_not_cost_many_blocks() {
         bytes.extend(manifest);
         open_bytes(bytes)
     };
-    let place = |number: usize| 32 + number * block.len();
+    let offset = |number: usize| 32 + number * block.len();
     let end = LEN - 1;
-    // Blocks that several parts of the table name are one.
+    // Equal blocks in several records are one block.
     let table = vec![
-        record("a", &block, place(0), end),
-        record("b", &block, place(1), end),
-        record("c", &block, place(0), end),
-        record("whole", &block, place(1), 0),
+        record("a", &block, offset(0), end),
+        record("b", &block, offset(1), end),
+        record("c", &block, offset(0), end),
+        record("whole", &block, offset(1), 0),
     ];
     let archive =
         opened(table, json!([["a", 3, ["a", "b", "a"]], ["b", 2, ["a", "c"]], ["c", LEN + 1, ["a", "whole"]]])).unwrap();
@@ -300,18 +305,19 @@ fn little_content_does_not_cost_many_blocks() {
     assert!(matches!(read(b"a"), Err(Error::Limit { what: "length of the blocks of a file", .. })));
     assert_eq!(read(b"b").unwrap(), [0; 2]);
     assert_eq!(read(b"c").unwrap().len(), LEN + 1);
-    // The same bytes as a hundred blocks are not a hundred blocks.
-    let table: Vec<Value> = (0..100).map(|more| record(&more.to_string(), &block[..block.len() - more], place(0), end)).collect();
+    // A hundred blocks on the same bytes are rejected.
+    let table: Vec<Value> =
+        (0..100).map(|more| record(&more.to_string(), &block[..block.len() - more], offset(0), end)).collect();
     assert!(matches!(opened(table, json!([])), Err(Error::Corrupt { .. })));
 }
 
 #[test]
-fn nested_values_end_somewhere() {
+fn deep_nesting_and_false_counts_are_rejected() {
     let deep = [b"NRA\x01".to_vec(), vec![0x91; 1 << 20]].concat();
-    refused("nested arrays", file(&deep));
+    assert_rejected("nested arrays", file(&deep));
     let skipped = [b"NRA\x01\x95".to_vec(), vec![0x91; 1 << 20]].concat();
-    refused("nested arrays to skip", file(&skipped));
-    refused("nested JSON", file(format!("{{\"more\":{}", "[".repeat(1 << 20)).as_bytes()));
-    // Counts are not believed before the elements are there.
-    refused("a long list", file(b"NRA\x01\x95\xa1x\x92\xa1x\x01\xdd\xff\xff\xff\xff"));
+    assert_rejected("nested arrays to skip", file(&skipped));
+    assert_rejected("nested JSON", file(format!("{{\"more\":{}", "[".repeat(1 << 20)).as_bytes()));
+    // Counts do not cause allocations before the elements are read.
+    assert_rejected("a long list", file(b"NRA\x01\x95\xa1x\x92\xa1x\x01\xdd\xff\xff\xff\xff"));
 }

@@ -88,7 +88,7 @@ fn add<W: Write + Seek>(export: &ExportEntry, exporter: &mut Exporter<'_>, write
     let ExportEntry { stored, entry, link } = export;
     let content = if link.is_none() { stored.size } else { 0 };
     exporter.count(stored, content)?;
-    writer.begin(entry)?;
+    writer.start_entry(entry)?;
     let mut has_holes = false;
     if entry.kind == Kind::File {
         // An error of writing says nothing about the entry that is read.
@@ -96,7 +96,7 @@ fn add<W: Write + Seek>(export: &ExportEntry, exporter: &mut Exporter<'_>, write
         let mut write = |part: Part<'_>| {
             let (written, len) = match part {
                 Part::Data(bytes) => (writer.write(bytes), bytes.len() as u64),
-                Part::Hole(len) => (writer.hole(len), len),
+                Part::Hole(len) => (writer.write_hole(len), len),
             };
             has_holes |= matches!(part, Part::Hole(_));
             exporter.monitor.add(Counter::Bytes, len);
@@ -111,11 +111,11 @@ fn add<W: Write + Seek>(export: &ExportEntry, exporter: &mut Exporter<'_>, write
             return Err(error);
         }
         if let Err(error) = read {
-            writer.abandon();
+            writer.abandon_entry();
             return exporter.skip(error, Some((stored, content)));
         }
     }
-    writer.end()?;
+    writer.finish_entry()?;
     if has_holes {
         exporter.lost(&entry.path, holes_filled(Container::Nra4));
     }
@@ -129,7 +129,7 @@ fn add<W: Write + Seek>(export: &ExportEntry, exporter: &mut Exporter<'_>, write
 /// Says why earlier versions will not see an entry; directories they see by what lies below.
 fn hidden(archive: &dyn Archive, entry: &Entry) -> Option<&'static str> {
     let is_full = || entry.kind == Kind::Directory && archive.children(Some(entry.path.as_bytes())).next().is_some();
-    Writer::<Output>::hides(entry).filter(|_| !is_full())
+    Writer::<Output>::hidden_reason(entry).filter(|_| !is_full())
 }
 
 #[cfg(test)]
@@ -182,8 +182,8 @@ mod tests {
             let mut entry = Entry::new(EntryPath::new(path).unwrap(), kind);
             entry.target = if kind == Kind::Symlink { b"full".as_slice().into() } else { Box::default() };
             entry.device = (kind == Kind::BlockDevice).then_some(Device { major: 8, minor: 1 });
-            writer.begin(&entry).unwrap();
-            writer.end().unwrap();
+            writer.start_entry(&entry).unwrap();
+            writer.finish_entry().unwrap();
         }
         let archive = opened(writer.finish().unwrap().0.into_inner());
         let monitor = Recorder::default();
@@ -196,8 +196,8 @@ mod tests {
             [
                 hidden("$'not UTF-8 \\xff'", "its name is not UTF-8"),
                 hidden("bare", "it is an empty directory"),
-                hidden("device", "it is neither file nor directory"),
-                hidden("fifo", "it is neither file nor directory"),
+                hidden("device", "it is neither a file nor a directory"),
+                hidden("fifo", "it is neither a file nor a directory"),
                 hidden("link", "it is a symlink"),
             ]
         );

@@ -1,4 +1,4 @@
-//! The first 32 bytes.
+//! The header: the first 32 bytes of a file.
 
 use nra_core::error::{Error, Result};
 use nra_core::source::ReadAt;
@@ -7,19 +7,19 @@ use nra_core::source::ReadAt;
 pub(super) const HEADER_LEN: u64 = 32;
 /// First bytes of every NRA file.
 pub(super) const MAGIC: [u8; 4] = *b"NRA\0";
-/// Versions that the header of an earlier file can have; what it holds does not depend on it.
+/// Versions in the headers of earlier files. The layout does not depend on them.
 const VERSIONS: [u16; 2] = [1, 2];
 
-/// Where the manifest is.
+/// The position of the manifest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) manifest_offset: u64,
-    /// Bytes, its prefix included.
+    /// Length in bytes, including the prefix.
     pub(super) manifest_len: u64,
 }
 
 impl Header {
-    /// Reads the header of `source`; `None` when it is not the one of an earlier NRA file.
+    /// Reads the header of `source`. Returns `None` if this is not an earlier NRA file.
     pub(super) fn read(source: &dyn ReadAt) -> Result<Option<Self>> {
         if source.len() < 6 {
             return Ok(None);
@@ -30,31 +30,31 @@ impl Header {
         if start[..4] != MAGIC || !VERSIONS.contains(&version) {
             return Ok(None);
         }
-        let wrong = |detail: String| Error::corrupt("header", 0, detail);
+        let corrupt = |detail: String| Error::corrupt("header", 0, detail);
         if source.len() < HEADER_LEN {
-            return Err(wrong(format!("{HEADER_LEN} bytes expected, {} found", source.len())));
+            return Err(corrupt(format!("{HEADER_LEN} bytes expected, {} found", source.len())));
         }
         let mut bytes = [0; HEADER_LEN as usize];
         source.read_exact_at(0, &mut bytes)?;
         let number = |at: usize| u64::from_le_bytes(*bytes[at..].first_chunk().expect("within the header"));
         let (manifest_offset, manifest_len) = (number(8), number(16));
-        // Neither the flags nor the offset of the data at 24 were ever read.
+        // No version has read the flags, or the data offset at byte 24.
         let end = manifest_offset.checked_add(manifest_len).filter(|&end| end <= source.len());
         if manifest_offset < HEADER_LEN || end.is_none() {
             let len = source.len();
-            return Err(wrong(format!(
-                "a manifest of {manifest_len} bytes at {manifest_offset} does not lie in a file of {len} bytes"
+            return Err(corrupt(format!(
+                "the manifest ({manifest_len} bytes at {manifest_offset}) is not within the file ({len} bytes)"
             )));
         }
         Ok(Some(Self { manifest_offset, manifest_len }))
     }
 
-    /// Returns where the manifest ends.
-    pub(super) fn end(&self) -> u64 {
+    /// Returns the offset at which the manifest ends.
+    pub(super) fn manifest_end(&self) -> u64 {
         self.manifest_offset + self.manifest_len
     }
 
-    /// Returns the bytes.
+    /// Returns the bytes of the header.
     pub(super) fn encode(&self, data_offset: u64) -> [u8; HEADER_LEN as usize] {
         let mut bytes = [0; HEADER_LEN as usize];
         bytes[..4].copy_from_slice(&MAGIC);
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_are_checked_as_earlier_versions_did() {
+    fn header_checks_match_earlier_versions() {
         let good = Header { manifest_offset: 40, manifest_len: 60 };
         assert_eq!(read(&good, |_| ()).unwrap(), Some(good));
         assert_eq!(read(&good, |bytes| bytes[4] = 1).unwrap(), Some(good));

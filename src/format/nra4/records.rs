@@ -1,4 +1,6 @@
-//! The records of a manifest, as arrays or as maps, in MessagePack or in JSON: one visitor each.
+//! Visitors for the records of a manifest.
+//!
+//! Records are arrays or maps, in MessagePack or JSON. One visitor reads all forms of a record.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -7,28 +9,30 @@ use base64::Engine as _;
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use super::building::{Building, File, Stored};
-use super::extra::{Extra, MARK};
-use super::hash::Hash;
-use super::manifest::Coding;
-use super::packed::Window;
+use super::chunk_hash::ChunkHash;
+use super::extra_metadata::{EXTRA_ENTRIES, ExtraRecord};
+use super::manifest::BlockCodec;
+use super::manifest_builder::{ChunkRecord, FileRecord, ManifestBuilder};
+use super::messagepack::MessagePackReader;
 use nra_core::entry::{Attribute, EMBEDDING, Namespace};
 use nra_core::error::Error;
 use nra_core::limits::{MAX_ATTRIBUTE_NAME, MAX_ATTRIBUTE_VALUE};
 
-/// Parses a MessagePack manifest without its prefix. Bytes behind the root are left alone, unless they are entries that have no record in it.
-pub(super) fn parse_packed(window: &mut Window<'_>, building: &mut Building) -> Result<(), String> {
-    Root(building).deserialize(&mut *window).map_err(|error| error.to_string())?;
-    match window.next_text() {
-        Some(mark) if mark == MARK => Files(building).deserialize(window).map_err(|error| error.to_string()),
+/// Parses a MessagePack manifest without its prefix.
+///
+/// Bytes that follow the manifest are ignored, unless they are [`EXTRA_ENTRIES`].
+pub(super) fn parse_messagepack(reader: &mut MessagePackReader<'_>, builder: &mut ManifestBuilder) -> Result<(), String> {
+    Root(builder).deserialize(&mut *reader).map_err(|error| error.to_string())?;
+    match reader.next_text() {
+        Some(text) if text == EXTRA_ENTRIES => Files(builder).deserialize(reader).map_err(|error| error.to_string()),
         _ => Ok(()),
     }
 }
 
 /// Parses a JSON manifest.
-pub(super) fn parse_json(bytes: &[u8], building: &mut Building) -> Result<(), String> {
+pub(super) fn parse_json(bytes: &[u8], builder: &mut ManifestBuilder) -> Result<(), String> {
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
-    Root(building).deserialize(&mut deserializer).and_then(|()| deserializer.end()).map_err(|error| error.to_string())
+    Root(builder).deserialize(&mut deserializer).and_then(|()| deserializer.end()).map_err(|error| error.to_string())
 }
 
 /// Names of fields in maps.
@@ -59,7 +63,7 @@ enum Field {
     Other,
 }
 
-/// Makes `$name` a seed for values of any form, to be visited by itself.
+/// Implements `DeserializeSeed` and `Visitor` for `$name`, for values of any form.
 macro_rules! seed {
     ($name:ident, $value:ty, $expected:literal, { $($visit:item)* }) => {
         impl<'de> DeserializeSeed<'de> for $name<'_> {
@@ -78,41 +82,46 @@ macro_rules! seed {
     };
 }
 
-/// Takes the next element, which must be there.
-fn next<'de, A: SeqAccess<'de>, S: DeserializeSeed<'de>>(seq: &mut A, seed: S, what: &'static str) -> Result<S::Value, A::Error> {
-    seq.next_element_seed(seed)?.ok_or_else(|| A::Error::custom(format_args!("{what} is missing")))
+/// Reads the next element. It is an error if there is none.
+fn require_next<'de, A: SeqAccess<'de>, S: DeserializeSeed<'de>>(
+    seq: &mut A,
+    seed: S,
+    what: &'static str,
+) -> Result<S::Value, A::Error> {
+    seq.next_element_seed(seed)?.ok_or_else(|| A::Error::custom(format_args!("missing field: {what}")))
 }
 
-/// Refuses more elements: earlier versions did, and what they mean is not known.
-fn end<'de, A: SeqAccess<'de>>(seq: &mut A, what: &'static str) -> Result<(), A::Error> {
+/// Rejects further elements, as earlier versions did.
+fn expect_end<'de, A: SeqAccess<'de>>(seq: &mut A, what: &'static str) -> Result<(), A::Error> {
     match seq.next_element::<IgnoredAny>()? {
         None => Ok(()),
-        Some(_) => Err(A::Error::custom(format_args!("{what} has more fields than are known"))),
+        Some(_) => Err(A::Error::custom(format_args!("unknown fields after those of {what}"))),
     }
 }
 
-fn number<T>() -> PhantomData<T> {
+/// Returns a seed for a value of type `T`.
+fn value<T>() -> PhantomData<T> {
     PhantomData
 }
 
-struct Root<'a>(&'a mut Building);
+struct Root<'a>(&'a mut ManifestBuilder);
 
 seed!(Root, (), "a manifest", {
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
-        next(&mut seq, number::<IgnoredAny>(), "version")?;
-        let first = next(&mut seq, Summary(self.0), "summary")?;
-        self.0.manifest().first = first;
-        if first {
-            next(&mut seq, Spaces(self.0), "list of spaces")?;
+        require_next(&mut seq, value::<IgnoredAny>(), "version")?;
+        let is_version_1 = require_next(&mut seq, Summary(self.0), "summary")?;
+        self.0.manifest().is_version_1 = is_version_1;
+        if is_version_1 {
+            require_next(&mut seq, Spaces(self.0), "list of spaces")?;
         } else {
-            next(&mut seq, ChunkTable(self.0), "chunk table")?;
+            require_next(&mut seq, ChunkTable(self.0), "chunk table")?;
         }
-        next(&mut seq, Files(self.0), "list of files")?;
-        if !first {
-            // Left out by some writers.
+        require_next(&mut seq, Files(self.0), "list of files")?;
+        if !is_version_1 {
+            // Some writers omit it.
             seq.next_element_seed(Dictionary(self.0))?;
         }
-        end(&mut seq, "the manifest")
+        expect_end(&mut seq, "the manifest")
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
@@ -121,7 +130,7 @@ seed!(Root, (), "a manifest", {
             match field {
                 Field::Summary => summary = map.next_value_seed(Summary(self.0)).map(|_| true)?,
                 Field::Spaces => {
-                    self.0.manifest().first = true;
+                    self.0.manifest().is_version_1 = true;
                     table = map.next_value_seed(Spaces(self.0)).map(|()| true)?;
                 }
                 Field::ChunkTable => table = map.next_value_seed(ChunkTable(self.0)).map(|()| true)?,
@@ -130,45 +139,45 @@ seed!(Root, (), "a manifest", {
                 _ => drop(map.next_value::<IgnoredAny>()?),
             }
         }
-        if summary && table && files { Ok(()) } else { Err(A::Error::custom("a field of the manifest is missing")) }
+        if summary && table && files { Ok(()) } else { Err(A::Error::custom("missing field of the manifest")) }
     }
 });
 
-/// Gives whether the manifest is one of version 1.
-struct Summary<'a>(&'a mut Building);
+/// Reads the summary. The value tells whether the manifest is of version 1.
+struct Summary<'a>(&'a mut ManifestBuilder);
 
 seed!(Summary, bool, "a summary", {
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<bool, A::Error> {
-        self.0.manifest().name = next(&mut seq, number::<String>(), "name")?;
-        next(&mut seq, number::<IgnoredAny>(), "number of files")?;
+        self.0.manifest().name = require_next(&mut seq, value::<String>(), "name")?;
+        require_next(&mut seq, value::<IgnoredAny>(), "number of files")?;
         if seq.next_element::<IgnoredAny>()?.is_none() {
             return Ok(true);
         }
         for what in ["ratio", "original bytes", "stored bytes"] {
-            next(&mut seq, number::<IgnoredAny>(), what)?;
+            require_next(&mut seq, value::<IgnoredAny>(), what)?;
         }
         self.0.manifest().encrypted = seq.next_element()?.unwrap_or_default();
-        end(&mut seq, "the summary")?;
+        expect_end(&mut seq, "the summary")?;
         Ok(false)
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<bool, A::Error> {
-        let mut first = true;
+        let mut is_version_1 = true;
         while let Some(field) = map.next_key()? {
             match field {
                 Field::Name => self.0.manifest().name = map.next_value()?,
                 Field::Encrypted => self.0.manifest().encrypted = map.next_value()?,
                 other => {
-                    first &= !matches!(other, Field::TotalChunks);
+                    is_version_1 &= !matches!(other, Field::TotalChunks);
                     map.next_value::<IgnoredAny>()?;
                 }
             }
         }
-        Ok(first)
+        Ok(is_version_1)
     }
 });
 
-struct Dictionary<'a>(&'a mut Building);
+struct Dictionary<'a>(&'a mut ManifestBuilder);
 
 seed!(Dictionary, (), "a dictionary in base64", {
     fn visit_unit<E: serde::de::Error>(self) -> Result<(), E> {
@@ -184,67 +193,67 @@ seed!(Dictionary, (), "a dictionary in base64", {
     }
 });
 
-struct ChunkTable<'a>(&'a mut Building);
+struct ChunkTable<'a>(&'a mut ManifestBuilder);
 
 seed!(ChunkTable, (), "a chunk table", {
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
-        self.0.expect_chunks(seq.size_hint().unwrap_or_default());
+        self.0.reserve_chunks(seq.size_hint().unwrap_or_default());
         while seq.next_element_seed(Chunk(self.0))?.is_some() {}
         Ok(())
     }
 });
 
-struct Chunk<'a>(&'a mut Building);
+struct Chunk<'a>(&'a mut ManifestBuilder);
 
 impl Chunk<'_> {
-    fn add<E: serde::de::Error>(self, hash: Hash, stored: &Stored) -> Result<(), E> {
+    fn add<E: serde::de::Error>(self, hash: ChunkHash, stored: &ChunkRecord) -> Result<(), E> {
         self.0.add_chunk(hash, stored).map(drop).map_err(|error| E::custom(self.0.fail(error)))
     }
 }
 
 seed!(Chunk, (), "a chunk", {
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
-        let hash = next(&mut seq, HashText, "hash")?;
-        let offset = next(&mut seq, number(), "offset")?;
-        let stored = next(&mut seq, number(), "size as stored")?;
-        let size = next(&mut seq, number(), "size")?;
-        let inner = next(&mut seq, number(), "inner offset")?;
-        let crc = next(&mut seq, number(), "CRC")?;
-        end(&mut seq, "a chunk")?;
-        self.add(hash, &Stored { offset, stored, size, inner, crc, coding: Coding::Tagged })
+        let hash = require_next(&mut seq, ChunkHashText, "hash")?;
+        let offset = require_next(&mut seq, value(), "offset")?;
+        let stored_len = require_next(&mut seq, value(), "stored size")?;
+        let size = require_next(&mut seq, value(), "size")?;
+        let inner_offset = require_next(&mut seq, value(), "inner offset")?;
+        let crc = require_next(&mut seq, value(), "CRC")?;
+        expect_end(&mut seq, "a chunk")?;
+        self.add(hash, &ChunkRecord { offset, stored_len, size, inner_offset, crc, codec: BlockCodec::Tagged })
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         let mut hash = None;
-        let mut chunk = Stored { coding: Coding::Tagged, ..NOTHING };
+        let mut chunk = ChunkRecord { codec: BlockCodec::Tagged, ..EMPTY };
         let mut fields = 0;
         while let Some(field) = map.next_key()? {
             match field {
-                Field::Hash => hash = Some(map.next_value_seed(HashText)?),
-                other => fields += stored_field(&mut map, other, &mut chunk)?,
+                Field::Hash => hash = Some(map.next_value_seed(ChunkHashText)?),
+                other => fields += read_chunk_field(&mut map, other, &mut chunk)?,
             }
         }
         match hash {
-            Some(hash) if fields >= STORED_FIELDS => self.add(hash, &chunk),
-            _ => Err(A::Error::custom("a field of a chunk is missing")),
+            Some(hash) if fields >= REQUIRED_FIELDS => self.add(hash, &chunk),
+            _ => Err(A::Error::custom("missing field of a chunk")),
         }
     }
 });
 
-/// Where nothing is said yet.
-const NOTHING: Stored = Stored { offset: 0, stored: 0, size: 0, inner: 0, crc: 0, coding: Coding::Unknown };
-/// Fields of a [`Stored`] that must be there: the inner offset may be missing.
-const STORED_FIELDS: usize = 4;
+/// The value of fields that are missing.
+const EMPTY: ChunkRecord = ChunkRecord { offset: 0, stored_len: 0, size: 0, inner_offset: 0, crc: 0, codec: BlockCodec::Unknown };
+/// Number of required fields of a [`ChunkRecord`]. The inner offset may be missing.
+const REQUIRED_FIELDS: usize = 4;
 
-/// Takes a field of a map if it is one of [`Stored`], or skips it; gives 1 for one that counts among [`STORED_FIELDS`].
-fn stored_field<'de, A: MapAccess<'de>>(map: &mut A, field: Field, stored: &mut Stored) -> Result<usize, A::Error> {
+/// Reads a field of a [`ChunkRecord`], or skips another one. Returns the number of required fields read.
+fn read_chunk_field<'de, A: MapAccess<'de>>(map: &mut A, field: Field, stored: &mut ChunkRecord) -> Result<usize, A::Error> {
     match field {
         Field::Offset => stored.offset = map.next_value()?,
-        Field::CompressedSize => stored.stored = map.next_value()?,
+        Field::CompressedSize => stored.stored_len = map.next_value()?,
         Field::OriginalSize => stored.size = map.next_value()?,
         Field::Crc32 => stored.crc = map.next_value()?,
         Field::InnerOffset => {
-            stored.inner = map.next_value()?;
+            stored.inner_offset = map.next_value()?;
             return Ok(0);
         }
         _ => {
@@ -255,146 +264,148 @@ fn stored_field<'de, A: MapAccess<'de>>(map: &mut A, field: Field, stored: &mut 
     Ok(1)
 }
 
-/// The name of a chunk.
-struct HashText;
+/// Reads the hash of a chunk.
+struct ChunkHashText;
 
-impl<'de> DeserializeSeed<'de> for HashText {
-    type Value = Hash;
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Hash, D::Error> {
+impl<'de> DeserializeSeed<'de> for ChunkHashText {
+    type Value = ChunkHash;
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<ChunkHash, D::Error> {
         deserializer.deserialize_str(self)
     }
 }
 
-impl Visitor<'_> for HashText {
-    type Value = Hash;
+impl Visitor<'_> for ChunkHashText {
+    type Value = ChunkHash;
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a hash as text")
     }
-    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Hash, E> {
-        Ok(Hash::from(text))
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<ChunkHash, E> {
+        Ok(ChunkHash::from(text))
     }
 }
 
-struct Files<'a>(&'a mut Building);
+struct Files<'a>(&'a mut ManifestBuilder);
 
 seed!(Files, (), "a list of files", {
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
-        self.0.expect_files(seq.size_hint().unwrap_or_default());
-        while seq.next_element_seed(FileRecord(self.0))?.is_some() {}
+        self.0.reserve_files(seq.size_hint().unwrap_or_default());
+        while seq.next_element_seed(FileVisitor(self.0))?.is_some() {}
         Ok(())
     }
 });
 
-struct FileRecord<'a>(&'a mut Building);
+struct FileVisitor<'a>(&'a mut ManifestBuilder);
 
-impl FileRecord<'_> {
-    fn add<E: serde::de::Error>(self, file: File) -> Result<(), E> {
+impl FileVisitor<'_> {
+    fn add<E: serde::de::Error>(self, file: FileRecord) -> Result<(), E> {
         self.0.add_file(file).map_err(|error| E::custom(self.0.fail(error)))
     }
 
-    fn add_own<E: serde::de::Error>(self, file: File, stored: &Stored) -> Result<(), E> {
-        // An empty file lies nowhere: earlier versions wrote whatever came.
+    fn add_with_own_chunk<E: serde::de::Error>(self, file: FileRecord, stored: &ChunkRecord) -> Result<(), E> {
+        // The position of an empty file is meaningless.
         if stored.size > 0 {
             self.0.add_own_chunk(stored).map_err(|error| E::custom(self.0.fail(error)))?;
         }
-        self.add(File { size: stored.size, ..file })
+        self.add(FileRecord { size: stored.size, ..file })
     }
 }
 
-seed!(FileRecord, (), "a file", {
+seed!(FileVisitor, (), "a file", {
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
-        let name = next(&mut seq, Name(self.0), "name")?;
-        let second = next(&mut seq, number(), "size or offset")?;
-        let mut file = File { name, ..File::default() };
-        match next(&mut seq, Third(self.0), "recipe or inner offset")? {
+        let name = require_next(&mut seq, Name(self.0), "name")?;
+        let second = require_next(&mut seq, value(), "size or offset")?;
+        let mut file = FileRecord { name, ..FileRecord::default() };
+        match require_next(&mut seq, RecipeOrOffset(self.0), "recipe or inner offset")? {
             None => {
-                end(&mut seq, "a file")?;
-                self.add(File { size: second, ..file })
+                expect_end(&mut seq, "a file")?;
+                self.add(FileRecord { size: second, ..file })
             }
-            Some(inner) => {
-                let stored = next(&mut seq, number(), "size as stored")?;
-                let size = next(&mut seq, number(), "size")?;
-                let crc = next(&mut seq, number(), "CRC")?;
-                let coding = next(&mut seq, CodingName(PhantomData), "compression")?;
-                file.attributes = next(&mut seq, Vectors(PhantomData), "list of vectors")?;
-                end(&mut seq, "a file")?;
-                self.add_own(file, &Stored { offset: second, stored, size, inner, crc, coding })
+            Some(inner_offset) => {
+                let stored_len = require_next(&mut seq, value(), "stored size")?;
+                let size = require_next(&mut seq, value(), "size")?;
+                let crc = require_next(&mut seq, value(), "CRC")?;
+                let codec = require_next(&mut seq, CodecName(PhantomData), "compression")?;
+                file.attributes = require_next(&mut seq, Vectors(PhantomData), "list of vectors")?;
+                expect_end(&mut seq, "a file")?;
+                self.add_with_own_chunk(file, &ChunkRecord { offset: second, stored_len, size, inner_offset, crc, codec })
             }
         }
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        let (mut name, mut recipe) = (None, false);
-        let mut file = File::default();
-        let mut stored = NOTHING;
+        let (mut name, mut has_recipe) = (None, false);
+        let mut file = FileRecord::default();
+        let mut chunk = EMPTY;
         let mut fields = 0;
         while let Some(field) = map.next_key()? {
             match field {
                 Field::Id => name = Some(map.next_value_seed(Name(self.0))?),
-                Field::Chunks => recipe = map.next_value_seed(Third(self.0))?.is_none(),
-                Field::Compression => stored.coding = map.next_value_seed(CodingName(PhantomData))?,
+                Field::Chunks => has_recipe = map.next_value_seed(RecipeOrOffset(self.0))?.is_none(),
+                Field::Compression => chunk.codec = map.next_value_seed(CodecName(PhantomData))?,
                 Field::Vectors => file.attributes = map.next_value_seed(Vectors(PhantomData))?,
                 Field::Extra => {
-                    let extra: Extra = map.next_value()?;
-                    file.facts = Some(Box::new(extra.facts().map_err(A::Error::custom)?));
+                    let extra: ExtraRecord = map.next_value()?;
+                    file.extra = Some(Box::new(extra.decode().map_err(A::Error::custom)?));
                 }
-                other => fields += stored_field(&mut map, other, &mut stored)?,
+                other => fields += read_chunk_field(&mut map, other, &mut chunk)?,
             }
         }
-        let missing = || A::Error::custom("a field of a file is missing");
+        let missing = || A::Error::custom("missing field of a file");
         file.name = name.ok_or_else(missing)?;
-        if recipe && fields >= 1 {
-            self.add(File { size: stored.size, ..file })
-        } else if fields >= STORED_FIELDS {
-            self.add_own(file, &stored)
+        if has_recipe && fields >= 1 {
+            self.add(FileRecord { size: chunk.size, ..file })
+        } else if fields >= REQUIRED_FIELDS {
+            self.add_with_own_chunk(file, &chunk)
         } else {
             Err(missing())
         }
     }
 });
 
-/// The third field of a file: a recipe, which is taken at once, or the inner offset of version 1.
-struct Third<'a>(&'a mut Building);
+/// Reads the third field of a file: a recipe (`None`) or the inner offset of version 1.
+struct RecipeOrOffset<'a>(&'a mut ManifestBuilder);
 
-seed!(Third, Option<u64>, "a list of hashes or an offset", {
+seed!(RecipeOrOffset, Option<u64>, "a list of hashes or an offset", {
     fn visit_u64<E: serde::de::Error>(self, inner: u64) -> Result<Option<u64>, E> {
         Ok(Some(inner))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Option<u64>, A::Error> {
-        while let Some(hash) = seq.next_element_seed(HashText)? {
+        while let Some(hash) = seq.next_element_seed(ChunkHashText)? {
             self.0.add_to_recipe(hash).map_err(|error| A::Error::custom(self.0.fail(error)))?;
         }
         Ok(None)
     }
 });
 
-struct Name<'a>(&'a mut Building);
+struct Name<'a>(&'a mut ManifestBuilder);
 
 seed!(Name, Vec<u8>, "a name", {
     fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Vec<u8>, E> {
-        let mut name = self.0.spare();
+        let mut name = self.0.take_name_buffer();
         name.clear();
         name.extend_from_slice(text.as_bytes());
         Ok(name)
     }
 });
 
-struct CodingName<'a>(PhantomData<&'a ()>);
+struct CodecName<'a>(PhantomData<&'a ()>);
 
-seed!(CodingName, Coding, "the name of a compression", {
-    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Coding, E> {
+seed!(CodecName, BlockCodec, "the name of a compression", {
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<BlockCodec, E> {
         match text {
-            "Zstd" => Ok(Coding::Zstd),
-            "None" => Ok(Coding::None),
-            "Lz4" => Ok(Coding::Unknown),
-            other => Err(E::custom(format_args!("a compression that is not known: {other:.20}"))),
+            "Zstd" => Ok(BlockCodec::Zstd),
+            "None" => Ok(BlockCodec::None),
+            "Lz4" => Ok(BlockCodec::Unknown),
+            other => Err(E::custom(format_args!("unknown compression: {other:.20}"))),
         }
     }
 });
 
-/// Embedding spaces of version 1, which become attributes of the archive. Spec: nra.md, section 12.
-struct Spaces<'a>(&'a mut Building);
+/// Reads the embedding spaces of version 1, which become attributes of the archive.
+///
+/// Specification: nra.md, section 12.
+struct Spaces<'a>(&'a mut ManifestBuilder);
 
 #[derive(Deserialize)]
 struct Space {
@@ -406,11 +417,12 @@ struct Space {
 seed!(Spaces, (), "a list of spaces", {
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
         while let Some(space) = seq.next_element::<Space>()? {
-            // Version 1 tells neither metric nor type of the numbers. A semicolon would end the model.
+            // Version 1 stores neither the metric nor the type of the numbers. A semicolon would end the
+            // name of the model.
             let model = space.model_uri.replace(';', "%3B");
             let value = format!("model={model};dimension={}", space.dimension).into_bytes();
             let attributes = &mut self.0.manifest().attributes;
-            attributes.push(attribute(&space.id, value)?);
+            attributes.push(embedding_attribute(&space.id, value)?);
         }
         let attributes = &mut self.0.manifest().attributes;
         attributes.sort();
@@ -419,7 +431,7 @@ seed!(Spaces, (), "a list of spaces", {
     }
 });
 
-/// Vectors of a file of version 1, which become its attributes.
+/// Reads the vectors of a file of version 1, which become its attributes.
 struct Vectors<'a>(PhantomData<&'a ()>);
 
 #[derive(Deserialize)]
@@ -432,14 +444,14 @@ seed!(Vectors, Vec<Attribute>, "a list of vectors", {
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Vec<Attribute>, A::Error> {
         let mut attributes = Vec::new();
         while let Some(vector) = seq.next_element::<Vector>()? {
-            attributes.push(attribute(&vector.space_id, vector.data)?);
+            attributes.push(embedding_attribute(&vector.space_id, vector.data)?);
         }
         Ok(attributes)
     }
 });
 
-/// Makes the attribute of a space, or of a vector in it, as NRA 5 has them.
-fn attribute<E: serde::de::Error>(space: &str, value: Vec<u8>) -> Result<Attribute, E> {
+/// Returns the NRA 5 attribute of a space, or of a vector in it.
+fn embedding_attribute<E: serde::de::Error>(space: &str, value: Vec<u8>) -> Result<Attribute, E> {
     let name = [EMBEDDING, space.as_bytes()].concat();
     if name.len() > MAX_ATTRIBUTE_NAME || value.len() > MAX_ATTRIBUTE_VALUE {
         let error = Error::Limit { what: "length of a vector", found: value.len() as u64, limit: MAX_ATTRIBUTE_VALUE as u64 };

@@ -36,7 +36,7 @@ fn contents(archive: &dyn Archive) -> Vec<(String, Vec<u8>)> {
 }
 
 #[test]
-fn encrypted_archives_open_with_their_key() {
+fn encrypted_archives_need_their_key_for_contents() {
     for (encrypted, plain) in [
         ("beta-encrypted.nra", "beta-zstd.nra"),
         ("beta-encrypted-lz4.nra", "beta-lz4.nra"),
@@ -46,7 +46,7 @@ fn encrypted_archives_open_with_their_key() {
         assert!(archive.info().encrypted);
         assert_eq!(contents(&archive), contents(&open_bytes(fixture(plain), None).unwrap()), "{encrypted}");
         for wrong in [None, Some(&[1; 32])] {
-            // Names are in clear, content is not.
+            // Names are not encrypted, content is.
             let archive = open_bytes(fixture(encrypted), wrong).unwrap();
             let full = archive.entries(0..99).map(Result::unwrap).find(|entry| entry.size > 0).unwrap();
             let error = archive.read_all(&full, 1 << 20).unwrap_err();
@@ -59,9 +59,9 @@ fn encrypted_archives_open_with_their_key() {
 }
 
 #[test]
-fn blocks_appended_in_clear_to_an_encrypted_archive_are_read() {
+fn unencrypted_blocks_of_an_encrypted_archive_are_read() {
     let mut bytes = fixture("beta-tiny.nra");
-    // The mark for encryption in the summary.
+    // The flag for encryption in the summary.
     assert_eq!(bytes[0x43], 0xc2);
     bytes[0x43] = 0xc3;
     let archive = open_bytes(bytes, Some(&test_key())).unwrap();
@@ -107,15 +107,15 @@ fn samples() -> Vec<(Entry, Vec<u8>)> {
 fn written(options: WriterOptions) -> Vec<u8> {
     let mut writer = Writer::create(Cursor::new(Vec::new()), options).unwrap();
     for (entry, content) in samples() {
-        writer.begin(&entry).unwrap();
+        writer.start_entry(&entry).unwrap();
         for part in content.chunks(70_001) {
             if part.iter().all(|&byte| byte == 0) {
-                writer.hole(part.len() as u64).unwrap();
+                writer.write_hole(part.len() as u64).unwrap();
             } else {
                 writer.write(part).unwrap();
             }
         }
-        writer.end().unwrap();
+        writer.finish_entry().unwrap();
     }
     let (out, stats) = writer.finish().unwrap();
     assert_eq!((stats.entries, stats.files, stats.archive_bytes), (11, 6, out.get_ref().len() as u64));
@@ -123,39 +123,39 @@ fn written(options: WriterOptions) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_written_is_read_with_all_its_facts() {
+fn written_entries_are_read_with_content_and_metadata() {
     for (codec, key) in
         [(Codec::Zstd(3), None), (Codec::Zstd(19), Some(test_key())), (Codec::Lz4, None), (Codec::Lz4, Some(test_key()))]
     {
         let archive =
             open_bytes(written(WriterOptions { name: "all".into(), codec, key: key.map(Zeroizing::new) }), key.as_ref()).unwrap();
         assert_eq!((archive.info().message.as_str(), archive.info().encrypted), ("all", key.is_some()));
-        for (wanted, content) in samples() {
-            let (_, mut found) = archive.find(wanted.path.as_bytes()).unwrap().unwrap();
-            assert_eq!(archive.read_all(&found, 1 << 20).unwrap(), content, "{}", wanted.path);
+        for (expected, content) in samples() {
+            let (_, mut found) = archive.find(expected.path.as_bytes()).unwrap().unwrap();
+            assert_eq!(archive.read_all(&found, 1 << 20).unwrap(), content, "{}", expected.path);
             if found.kind == Kind::File {
                 assert_eq!(archive.digest(&found).unwrap(), Some(Digest::of(&content)));
             }
-            found.location = wanted.location.clone();
-            assert_eq!(found, wanted);
+            found.location = expected.location.clone();
+            assert_eq!(found, expected);
         }
         let location = |path: &[u8]| archive.find(path).unwrap().unwrap().1.location.number().unwrap();
         assert_eq!(location(b"hard 1"), location(b"hard 2"));
-        let verdict = archive.verify(Depth::Full, None, &Recorder::default()).unwrap();
-        assert_eq!((verdict.damage, verdict.entries), (vec![], 12));
-        // Equal content is stored once, and what does not compress does not grow much.
+        let report = archive.verify(Depth::Full, None, &Recorder::default()).unwrap();
+        assert_eq!((report.damage, report.entries), (vec![], 12));
+        // Equal content is stored once, and incompressible content hardly grows.
         assert!(archive.info().archive_bytes < 310_000, "{}", archive.info().archive_bytes);
     }
 }
 
 #[test]
-fn chunks_are_those_of_earlier_versions() {
+fn writer_cuts_chunks_as_earlier_versions_did() {
     let earlier = open_bytes(fixture("beta-zstd.nra"), None).unwrap();
     let mut writer = Writer::create(Cursor::new(Vec::new()), WriterOptions::default()).unwrap();
     for entry in earlier.entries(0..earlier.entry_count()).map(Result::unwrap) {
-        writer.begin(&entry).unwrap();
+        writer.start_entry(&entry).unwrap();
         writer.write(&earlier.read_all(&entry, 1 << 30).unwrap()).unwrap();
-        writer.end().unwrap();
+        writer.finish_entry().unwrap();
     }
     let out = writer.finish().unwrap().0;
     let ours = open_bytes(out.into_inner(), None).unwrap();
@@ -165,15 +165,15 @@ fn chunks_are_those_of_earlier_versions() {
 }
 
 #[test]
-fn a_writer_is_used_in_order() {
+fn writer_rejects_calls_out_of_order_and_invalid_levels() {
     let mut writer = Writer::create(Cursor::new(Vec::new()), WriterOptions::default()).unwrap();
     assert!(matches!(writer.write(b"x"), Err(Error::Usage { .. })));
-    assert!(matches!(writer.end(), Err(Error::Usage { .. })));
-    writer.begin(&entry(b"d", Kind::Directory, 0)).unwrap();
+    assert!(matches!(writer.finish_entry(), Err(Error::Usage { .. })));
+    writer.start_entry(&entry(b"d", Kind::Directory, 0)).unwrap();
     assert!(matches!(writer.write(b"x"), Err(Error::Usage { .. })));
-    assert!(matches!(writer.begin(&entry(b"e", Kind::File, 0)), Err(Error::Usage { .. })));
-    writer.abandon();
-    writer.begin(&entry(b"e", Kind::File, 0)).unwrap();
+    assert!(matches!(writer.start_entry(&entry(b"e", Kind::File, 0)), Err(Error::Usage { .. })));
+    writer.abandon_entry();
+    writer.start_entry(&entry(b"e", Kind::File, 0)).unwrap();
     assert!(matches!(writer.finish(), Err(Error::Usage { .. })));
     let level = WriterOptions { codec: Codec::Zstd(99), ..WriterOptions::default() };
     assert!(matches!(Writer::create(Cursor::new(Vec::new()), level), Err(Error::Usage { .. })));

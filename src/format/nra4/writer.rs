@@ -1,8 +1,11 @@
-//! Writing archives of NRA 4.5 that the tools of that version read.
+//! Writes archives that the tools of NRA 4.5 read.
 //!
-//! Blocks go out as they fill, the manifest comes last, and the header, until then 32 zero bytes, at the very end: an archive that was not
-//! finished is no archive. Content is cut and named as earlier versions did, so that they can append to the archive and find what is there.
-//! What they have no field for is kept where they skip it; [`Writer::hides`] tells which entries they will not see.
+//! Blocks are written as they fill, then the manifest. The header is written last; until then it is 32
+//! zero bytes, so that an unfinished file does not open. Chunk boundaries and hashes are those of
+//! earlier versions, so that their tools can append to the archive and deduplicate against it.
+//!
+//! Metadata that earlier versions have no field for is stored where they skip it.
+//! [`Writer::hidden_reason`] tells which entries their tools do not see.
 
 use std::collections::HashSet;
 use std::io::{self, Seek, SeekFrom, Write};
@@ -15,25 +18,29 @@ use serde::{Serialize, Serializer};
 use zeroize::Zeroizing;
 use zstd_safe::CCtx;
 
-use super::block::tag;
+use super::block_codec::tag;
 use super::cipher::Cipher;
-use super::extra::{Extra, MARK};
+use super::extra_metadata::{EXTRA_ENTRIES, ExtraRecord};
 use super::header::{HEADER_LEN, Header};
-use super::manifest::PREFIX;
+use super::manifest::MESSAGEPACK_PREFIX;
 use nra_core::entry::{Entry, Kind};
 use nra_core::error::{Error, Result, Subject};
 use nra_core::zeros::each_zero;
 
-/// Raw length from which a block is full.
-const BLOCK: usize = 4 << 20;
-/// Lengths of chunks: shortest, aimed at, longest.
-const CHUNK: (usize, usize, usize) = (2 << 10, 8 << 10, 64 << 10);
-/// Content that is collected before it is cut.
-const BUFFER: usize = 1 << 20;
-/// Version that manifests name.
-const VERSION: &str = "3.0.0-beta";
+/// Raw length from which a block is full, bytes.
+const BLOCK_RAW_LEN: usize = 4 << 20;
+/// Minimum length of a chunk, bytes.
+const MIN_CHUNK_LEN: usize = 2 << 10;
+/// Average length of a chunk, bytes.
+const AVERAGE_CHUNK_LEN: usize = 8 << 10;
+/// Maximum length of a chunk, bytes.
+const MAX_CHUNK_LEN: usize = 64 << 10;
+/// Length of the content that is collected before it is split into chunks, bytes.
+const CONTENT_BUFFER_LEN: usize = 1 << 20;
+/// Version in the manifest.
+const MANIFEST_VERSION: &str = "3.0.0-beta";
 
-/// How blocks are compressed.
+/// The compression of blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Codec {
     /// Zstandard at this level.
@@ -42,14 +49,14 @@ pub enum Codec {
     Lz4,
 }
 
-/// How an archive is written.
+/// Options for writing an archive.
 #[derive(Clone)]
 pub struct WriterOptions {
-    /// Name of the archive, for people.
+    /// Name of the archive, for display.
     pub name: String,
     /// Compression of blocks.
     pub codec: Codec,
-    /// Encrypts the blocks with this key; names and sizes stay readable.
+    /// Key to encrypt the blocks with. Names and sizes remain readable.
     pub key: Option<Zeroizing<[u8; 32]>>,
 }
 
@@ -59,12 +66,12 @@ impl Default for WriterOptions {
     }
 }
 
-/// What was written.
+/// Totals of a written archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WriterStats {
-    /// Entries.
+    /// Number of entries.
     pub entries: u64,
-    /// Files that earlier versions see.
+    /// Number of files that earlier versions see.
     pub files: u64,
     /// Sum of the sizes of the files, bytes.
     pub content_bytes: u64,
@@ -72,57 +79,60 @@ pub struct WriterStats {
     pub archive_bytes: u64,
 }
 
-/// Writes one archive.
+/// A writer for one archive.
 pub struct Writer<W> {
     out: W,
     options: WriterOptions,
     cipher: Option<Cipher>,
-    place: u64,
-    /// Content of the block in work.
+    /// Offset at which the next block is written.
+    position: u64,
+    /// Content of the current block.
     block: Vec<u8>,
-    /// Its chunks: name, and where they lie.
+    /// Hashes and ranges of the chunks in the current block.
     chunks: Vec<(blake3::Hash, Range<usize>)>,
-    /// Full blocks that wait for being compressed together.
-    full: Vec<Raw>,
-    known: HashSet<blake3::Hash>,
-    table: List,
-    files: List,
-    /// Entries without a record.
-    others: List,
+    /// Full blocks, to be compressed in parallel.
+    full_blocks: Vec<FullBlock>,
+    /// Hashes of all chunks so far.
+    known_hashes: HashSet<blake3::Hash>,
+    chunk_table: RecordList,
+    files: RecordList,
+    /// Entries that earlier versions have no record for.
+    extra_entries: RecordList,
     stored_bytes: u64,
     raw_bytes: u64,
     stats: WriterStats,
-    file: Option<Open>,
+    open_entry: Option<OpenEntry>,
 }
 
 /// A full block.
-struct Raw {
+struct FullBlock {
     content: Vec<u8>,
     chunks: Vec<(blake3::Hash, Range<usize>)>,
 }
 
-/// A file in work.
-struct Open {
+/// The entry that is being written.
+struct OpenEntry {
     entry: Entry,
     size: u64,
-    uncut: Vec<u8>,
+    /// Content that is not split into chunks yet.
+    pending: Vec<u8>,
     recipe: Vec<blake3::Hash>,
 }
 
-/// Elements of a MessagePack array, encoded one after the other.
+/// Records of a MessagePack array, encoded as they are added.
 #[derive(Default)]
-struct List {
+struct RecordList {
     count: u32,
     bytes: Vec<u8>,
 }
 
-/// The record of a file, encoded as a map: readers of earlier versions skip the last field.
+/// The record of a file, encoded as a map. Earlier versions skip the last field.
 #[derive(Serialize)]
 struct FileRecord<'a> {
     id: &'a str,
     original_size: u64,
     chunks: Hashes<'a>,
-    nra5: &'a Extra,
+    nra5: &'a ExtraRecord,
 }
 
 struct Hashes<'a>(&'a [blake3::Hash]);
@@ -137,8 +147,8 @@ impl Serialize for Hashes<'_> {
     }
 }
 
-impl List {
-    fn count(&mut self) -> Result<()> {
+impl RecordList {
+    fn increment_count(&mut self) -> Result<()> {
         let limit = u64::from(u32::MAX);
         self.count = self.count.checked_add(1).ok_or(Error::Limit { what: "number of records", found: limit + 1, limit })?;
         Ok(())
@@ -146,17 +156,18 @@ impl List {
 
     /// Adds a record as an array.
     fn push(&mut self, record: &impl Serialize) -> Result<()> {
-        self.count()?;
-        rmp_serde::encode::write(&mut self.bytes, record).map_err(unwritable)
+        self.increment_count()?;
+        rmp_serde::encode::write(&mut self.bytes, record).map_err(encode_error)
     }
 
     /// Adds a record as a map.
     fn push_map(&mut self, record: &FileRecord<'_>) -> Result<()> {
-        self.count()?;
+        self.increment_count()?;
         let mut serializer = rmp_serde::Serializer::new(&mut self.bytes).with_struct_map();
-        record.serialize(&mut serializer).map_err(unwritable)
+        record.serialize(&mut serializer).map_err(encode_error)
     }
 
+    /// Appends the array to `bytes`.
     fn append_to(&self, bytes: &mut Vec<u8>) {
         bytes.push(0xdd);
         bytes.extend_from_slice(&self.count.to_be_bytes());
@@ -165,129 +176,137 @@ impl List {
 }
 
 impl<W: Write + Seek> Writer<W> {
-    /// Begins an archive at the start of `out`.
+    /// Creates an archive at the start of `out`.
     ///
     /// # Errors
     ///
-    /// `Usage` for a level that zstd does not have; `Io` when `out` can't be written.
+    /// `Usage` for an invalid zstd level; `Io` if `out` cannot be written.
     pub fn create(mut out: W, mut options: WriterOptions) -> Result<Self> {
         let levels = zstd_safe::min_c_level()..=zstd_safe::max_c_level();
         if let Codec::Zstd(level) = options.codec
             && !levels.contains(&level)
         {
-            let detail = format!("zstd has no level {level} (levels: {} to {})", levels.start(), levels.end());
+            let detail = format!("invalid zstd level {level} (valid: {} to {})", levels.start(), levels.end());
             return Err(Error::Usage { detail });
         }
-        out.write_all(&[0; HEADER_LEN as usize]).map_err(failed)?;
+        out.write_all(&[0; HEADER_LEN as usize]).map_err(write_error)?;
         Ok(Self {
             out,
-            // The cipher is all that knows it from here on.
+            // Only the cipher keeps the key.
             cipher: options.key.take().map(|key| Cipher::new(&key)),
             options,
-            place: HEADER_LEN,
+            position: HEADER_LEN,
             block: Vec::new(),
             chunks: Vec::new(),
-            full: Vec::new(),
-            known: HashSet::new(),
-            table: List::default(),
-            files: List::default(),
-            others: List::default(),
+            full_blocks: Vec::new(),
+            known_hashes: HashSet::new(),
+            chunk_table: RecordList::default(),
+            files: RecordList::default(),
+            extra_entries: RecordList::default(),
             stored_bytes: 0,
             raw_bytes: 0,
             stats: WriterStats::default(),
-            file: None,
+            open_entry: None,
         })
     }
 
-    /// Says why earlier versions will not see an entry; nothing for those that they see.
-    pub fn hides(entry: &Entry) -> Option<&'static str> {
+    /// Returns the reason why earlier versions do not see an entry, or `None` if they do.
+    pub fn hidden_reason(entry: &Entry) -> Option<&'static str> {
         match entry.kind {
             Kind::File if std::str::from_utf8(entry.path.as_bytes()).is_err() => Some("its name is not UTF-8"),
             Kind::File => None,
             Kind::Directory => Some("it is an empty directory"),
             Kind::Symlink => Some("it is a symlink"),
-            Kind::Fifo | Kind::CharacterDevice | Kind::BlockDevice => Some("it is neither file nor directory"),
+            Kind::Fifo | Kind::CharacterDevice | Kind::BlockDevice => Some("it is neither a file nor a directory"),
         }
     }
 
-    /// Begins an entry; its content follows if it is a file. Of two of the same path earlier versions see the first.
+    /// Starts an entry. If it is a file, its content follows.
+    ///
+    /// If two entries have the same path, earlier versions see the first.
     ///
     /// # Errors
     ///
-    /// `Usage` while another one is in work.
-    pub fn begin(&mut self, entry: &Entry) -> Result<()> {
-        if self.file.is_some() {
-            return Err(Error::Usage { detail: format!("{} is begun before another entry is ended", entry.path) });
+    /// `Usage` if the previous entry is not finished.
+    pub fn start_entry(&mut self, entry: &Entry) -> Result<()> {
+        if self.open_entry.is_some() {
+            return Err(Error::Usage {
+                detail: format!("cannot start entry {}: the previous entry is not finished", entry.path),
+            });
         }
-        self.file = Some(Open { entry: entry.clone(), size: 0, uncut: Vec::new(), recipe: Vec::new() });
+        self.open_entry = Some(OpenEntry { entry: entry.clone(), size: 0, pending: Vec::new(), recipe: Vec::new() });
         Ok(())
     }
 
-    /// Takes the next content of the file in work.
+    /// Appends content to the current file.
     ///
     /// # Errors
     ///
-    /// `Usage` when no file is in work; `Io` when the archive can't be written.
+    /// `Usage` if no file was started; `Io` if the archive cannot be written.
     pub fn write(&mut self, mut content: &[u8]) -> Result<()> {
         while !content.is_empty() {
-            let file = self.file.as_mut().filter(|file| file.entry.kind == Kind::File);
-            let file = file.ok_or_else(|| Error::Usage { detail: "content belongs to a file that was begun".into() })?;
-            let (now, later) = content.split_at(content.len().min(BUFFER - file.uncut.len()));
-            file.uncut.extend_from_slice(now);
+            let file = self.open_entry.as_mut().filter(|file| file.entry.kind == Kind::File);
+            let file = file.ok_or_else(|| Error::Usage { detail: "cannot write content: no file was started".into() })?;
+            let (now, later) = content.split_at(content.len().min(CONTENT_BUFFER_LEN - file.pending.len()));
+            file.pending.extend_from_slice(now);
             file.size += now.len() as u64;
             content = later;
-            if file.uncut.len() == BUFFER {
-                self.cut(false)?;
+            if file.pending.len() == CONTENT_BUFFER_LEN {
+                self.split_into_chunks(false)?;
             }
         }
         Ok(())
     }
 
-    /// Takes `len` zero bytes: this version has no holes.
+    /// Appends `len` zero bytes to the current file: this version has no holes.
     ///
     /// # Errors
     ///
     /// As [`Writer::write`].
-    pub fn hole(&mut self, len: u64) -> Result<()> {
+    pub fn write_hole(&mut self, len: u64) -> Result<()> {
         each_zero(len, |bytes| self.write(bytes))
     }
 
-    /// Ends the entry in work.
+    /// Finishes the current entry.
     ///
     /// # Errors
     ///
-    /// As [`Writer::write`].
-    pub fn end(&mut self) -> Result<()> {
-        self.cut(true)?;
-        let Some(Open { entry, size, recipe, .. }) = self.file.take() else {
-            return Err(Error::Usage { detail: "no entry is in work".into() });
+    /// `Usage` if no entry was started; `Io` if the archive cannot be written.
+    pub fn finish_entry(&mut self) -> Result<()> {
+        self.split_into_chunks(true)?;
+        let Some(OpenEntry { entry, size, recipe, .. }) = self.open_entry.take() else {
+            return Err(Error::Usage { detail: "cannot finish an entry: none was started".into() });
         };
         self.stats.entries += 1;
         self.stats.content_bytes += size;
         let name = std::str::from_utf8(entry.path.as_bytes());
-        let record =
-            FileRecord { id: name.unwrap_or_default(), original_size: size, chunks: Hashes(&recipe), nra5: &Extra::of(&entry) };
+        let record = FileRecord {
+            id: name.unwrap_or_default(),
+            original_size: size,
+            chunks: Hashes(&recipe),
+            nra5: &ExtraRecord::of(&entry),
+        };
         if name.is_ok() && entry.kind == Kind::File {
             self.stats.files += 1;
             self.files.push_map(&record)
         } else {
-            self.others.push_map(&record)
+            self.extra_entries.push_map(&record)
         }
     }
 
-    /// Gives up the entry in work.
-    pub fn abandon(&mut self) {
-        self.file = None;
+    /// Discards the current entry.
+    pub fn abandon_entry(&mut self) {
+        self.open_entry = None;
     }
 
-    /// Writes what is left, the manifest and the header, and returns `out` at its end.
+    /// Writes the remaining blocks, the manifest and the header. Returns `out`, positioned at its end.
     ///
     /// # Errors
     ///
-    /// `Usage` while an entry is in work; `Io` when `out` can't be written.
+    /// `Usage` if an entry is not finished; `Io` if `out` cannot be written.
     pub fn finish(mut self) -> Result<(W, WriterStats)> {
-        if self.file.is_some() {
-            return Err(Error::Usage { detail: "an entry is not ended".into() });
+        if self.open_entry.is_some() {
+            return Err(Error::Usage { detail: "cannot finish the archive: an entry is not finished".into() });
         }
         self.close_block();
         self.write_blocks()?;
@@ -295,92 +314,94 @@ impl<W: Write + Seek> Writer<W> {
         let summary = (
             &self.options.name,
             self.stats.files,
-            self.table.count,
+            self.chunk_table.count,
             ratio,
             self.stats.content_bytes,
             self.stored_bytes,
             self.cipher.is_some(),
         );
-        let mut manifest = PREFIX.to_vec();
+        let mut manifest = MESSAGEPACK_PREFIX.to_vec();
         manifest.push(0x95);
-        rmp_serde::encode::write(&mut manifest, &VERSION).map_err(unwritable)?;
-        rmp_serde::encode::write(&mut manifest, &summary).map_err(unwritable)?;
-        self.table.append_to(&mut manifest);
+        rmp_serde::encode::write(&mut manifest, &MANIFEST_VERSION).map_err(encode_error)?;
+        rmp_serde::encode::write(&mut manifest, &summary).map_err(encode_error)?;
+        self.chunk_table.append_to(&mut manifest);
         self.files.append_to(&mut manifest);
         manifest.push(0xc0);
-        if self.others.count > 0 {
-            rmp_serde::encode::write(&mut manifest, MARK).map_err(unwritable)?;
-            self.others.append_to(&mut manifest);
+        if self.extra_entries.count > 0 {
+            rmp_serde::encode::write(&mut manifest, EXTRA_ENTRIES).map_err(encode_error)?;
+            self.extra_entries.append_to(&mut manifest);
         }
-        self.out.write_all(&manifest).map_err(failed)?;
-        let header = Header { manifest_offset: self.place, manifest_len: manifest.len() as u64 };
-        self.out.seek(SeekFrom::Start(0)).map_err(failed)?;
-        self.out.write_all(&header.encode(HEADER_LEN)).map_err(failed)?;
-        self.out.seek(SeekFrom::End(0)).map_err(failed)?;
-        self.out.flush().map_err(failed)?;
+        self.out.write_all(&manifest).map_err(write_error)?;
+        let header = Header { manifest_offset: self.position, manifest_len: manifest.len() as u64 };
+        self.out.seek(SeekFrom::Start(0)).map_err(write_error)?;
+        self.out.write_all(&header.encode(HEADER_LEN)).map_err(write_error)?;
+        self.out.seek(SeekFrom::End(0)).map_err(write_error)?;
+        self.out.flush().map_err(write_error)?;
         let archive_bytes = header.manifest_offset + header.manifest_len;
         Ok((self.out, WriterStats { archive_bytes, ..self.stats }))
     }
 
-    /// Cuts what was collected of the file in work, up to where more content could move the cuts.
-    fn cut(&mut self, last: bool) -> Result<()> {
-        let Some(file) = self.file.as_mut() else { return Ok(()) };
-        let uncut = std::mem::take(&mut file.uncut);
+    /// Splits the pending content of the current file into chunks.
+    ///
+    /// Unless this is the last content, the end is left pending: more content could change the boundaries.
+    fn split_into_chunks(&mut self, is_last: bool) -> Result<()> {
+        let Some(file) = self.open_entry.as_mut() else { return Ok(()) };
+        let pending = std::mem::take(&mut file.pending);
         let mut start = 0;
-        let chunker = FastCDC::new(&uncut, CHUNK.0, CHUNK.1, CHUNK.2);
-        while start < uncut.len() && (last || uncut.len() - start >= CHUNK.2) {
-            let end = chunker.cut(start, uncut.len() - start).1;
-            let chunk = &uncut[start..end];
+        let chunker = FastCDC::new(&pending, MIN_CHUNK_LEN, AVERAGE_CHUNK_LEN, MAX_CHUNK_LEN);
+        while start < pending.len() && (is_last || pending.len() - start >= MAX_CHUNK_LEN) {
+            let end = chunker.cut(start, pending.len() - start).1;
+            let chunk = &pending[start..end];
             let hash = blake3::hash(chunk);
-            if self.known.insert(hash) {
+            if self.known_hashes.insert(hash) {
                 self.chunks.push((hash, self.block.len()..self.block.len() + chunk.len()));
                 self.block.extend_from_slice(chunk);
                 self.raw_bytes += chunk.len() as u64;
             }
-            if let Some(file) = &mut self.file {
+            if let Some(file) = &mut self.open_entry {
                 file.recipe.push(hash);
             }
             start = end;
-            if self.block.len() >= BLOCK {
+            if self.block.len() >= BLOCK_RAW_LEN {
                 self.close_block();
-                if self.full.len() >= rayon::current_num_threads() * 2 {
+                if self.full_blocks.len() >= rayon::current_num_threads() * 2 {
                     self.write_blocks()?;
                 }
             }
         }
-        if let Some(file) = &mut self.file {
-            file.uncut = uncut;
-            file.uncut.drain(..start);
+        if let Some(file) = &mut self.open_entry {
+            file.pending = pending;
+            file.pending.drain(..start);
         }
         Ok(())
     }
 
-    /// Leaves no room for records of chunks.
+    /// Sets the number of chunk records to its limit.
     #[cfg(any(test, feature = "testing"))]
     #[doc(hidden)]
     pub fn fill_table(&mut self) {
-        self.table.count = u32::MAX;
+        self.chunk_table.count = u32::MAX;
     }
 
     fn close_block(&mut self) {
         if !self.block.is_empty() {
             let (content, chunks) = (std::mem::take(&mut self.block), std::mem::take(&mut self.chunks));
-            self.full.push(Raw { content, chunks });
+            self.full_blocks.push(FullBlock { content, chunks });
         }
     }
 
-    /// Compresses the full blocks side by side and writes them in order.
+    /// Compresses the full blocks in parallel and writes them in order.
     fn write_blocks(&mut self) -> Result<()> {
-        let full = std::mem::take(&mut self.full);
-        let encode = |raw: &Raw| encode(&raw.content, self.options.codec, self.cipher.as_ref());
-        let stored: Vec<Vec<u8>> = full.par_iter().map(encode).collect::<Result<_>>()?;
-        for (raw, stored) in full.iter().zip(stored) {
+        let full_blocks = std::mem::take(&mut self.full_blocks);
+        let encode = |block: &FullBlock| encode(&block.content, self.options.codec, self.cipher.as_ref());
+        let stored: Vec<Vec<u8>> = full_blocks.par_iter().map(encode).collect::<Result<_>>()?;
+        for (block, stored) in full_blocks.iter().zip(stored) {
             let (len, crc) = (stored.len() as u64, crc32fast::hash(&stored));
-            self.out.write_all(&stored).map_err(failed)?;
-            for (hash, range) in &raw.chunks {
-                self.table.push(&(hash.to_hex().as_str(), self.place, len, range.len(), range.start, crc))?;
+            self.out.write_all(&stored).map_err(write_error)?;
+            for (hash, range) in &block.chunks {
+                self.chunk_table.push(&(hash.to_hex().as_str(), self.position, len, range.len(), range.start, crc))?;
             }
-            self.place += len;
+            self.position += len;
             self.stored_bytes += len;
         }
         Ok(())
@@ -396,23 +417,23 @@ fn encode(content: &[u8], codec: Codec, cipher: Option<&Cipher>) -> Result<Vec<u
     match codec {
         Codec::Zstd(level) => {
             let mut frame = Vec::with_capacity(zstd_safe::compress_bound(content.len()));
-            let mut context = CCtx::try_create().ok_or_else(|| failed(io::ErrorKind::OutOfMemory.into()))?;
+            let mut context = CCtx::try_create().ok_or_else(|| write_error(io::ErrorKind::OutOfMemory.into()))?;
             let compressed = context.compress(&mut frame, content, level);
-            compressed.map_err(|code| failed(io::Error::other(zstd_safe::get_error_name(code))))?;
+            compressed.map_err(|code| write_error(io::Error::other(zstd_safe::get_error_name(code))))?;
             stored.extend_from_slice(&frame);
         }
         Codec::Lz4 => stored.extend_from_slice(&lz4_flex::block::compress_prepend_size(content)),
     }
     match cipher {
-        Some(cipher) => cipher.seal(&stored),
+        Some(cipher) => cipher.encrypt(&stored),
         None => Ok(stored),
     }
 }
 
-fn failed(error: io::Error) -> Error {
+fn write_error(error: io::Error) -> Error {
     Error::io("write", Subject::Output, error)
 }
 
-fn unwritable(error: rmp_serde::encode::Error) -> Error {
-    failed(io::Error::other(error.to_string()))
+fn encode_error(error: rmp_serde::encode::Error) -> Error {
+    write_error(io::Error::other(error.to_string()))
 }

@@ -1,50 +1,54 @@
-//! Files of which a manifest tells a name and a size, as almost all of them do: looked up as they are, or made into a table.
+//! A list of the files of a manifest that has only names and sizes, as almost all have.
+//!
+//! The list answers a few look-ups itself. For more, it is converted to a table.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::manifest::LOOKUPS;
+use super::manifest::LINEAR_LOOKUPS;
 use nra_core::entry::{Kind, Metadata};
 use nra_core::error::Result;
 use nra_core::limits::MAX_OFFSET;
 use nra_core::path;
 use nra_core::table::{Duplicates, Table, TableBuilder, TableEntry};
 
-/// Names and sizes of all files of a manifest, by number. Each name is a path.
-pub(super) struct Names {
-    /// Memory that a table of them may take, bytes.
+/// Names and sizes of the files of a manifest, by number. Each name is a valid path.
+pub(super) struct FileList {
+    /// Limit for the memory of a table of these files, bytes.
     limit: u64,
-    /// The names in a row.
+    /// The names, concatenated.
     paths: Vec<u8>,
-    /// For each file, where its name ends.
+    /// For each file, the end of its name in `paths`.
     ends: Vec<u32>,
     sizes: Vec<u64>,
     slashes: u64,
     content_bytes: u64,
-    looked_up: AtomicUsize,
+    /// Number of look-ups so far.
+    lookups: AtomicUsize,
 }
 
-impl Names {
-    /// Starts without names, of which a table takes at most `limit` bytes.
+impl FileList {
+    /// Creates an empty list. A table of its files will have at most `limit` bytes.
     pub(super) fn new(limit: u64) -> Self {
         let (paths, ends, sizes) = (Vec::new(), Vec::new(), Vec::new());
-        Self { limit, paths, ends, sizes, slashes: 0, content_bytes: 0, looked_up: AtomicUsize::new(0) }
+        Self { limit, paths, ends, sizes, slashes: 0, content_bytes: 0, lookups: AtomicUsize::new(0) }
     }
 
-    /// Makes room for `count` more names.
+    /// Reserves memory for `count` more files.
     pub(super) fn reserve(&mut self, count: usize) {
         self.ends.reserve(count);
         self.sizes.reserve(count);
-        // Names are often some 20 bytes long; what is not used costs nothing.
+        // Names are often about 20 bytes long. Unused memory is never touched.
         self.paths.reserve(count.saturating_mul(24));
     }
 
-    /// Returns for how many more names there is room.
-    pub(super) fn room(&self) -> usize {
+    /// Returns the number of files that fit into the reserved memory.
+    pub(super) fn free_capacity(&self) -> usize {
         self.ends.capacity() - self.ends.len()
     }
 
-    /// Takes the next file. Says `false`, and takes nothing, when something is to be said about the name or a table might be refused.
+    /// Adds the next file. Returns `false` without adding it if its name is not a valid path or if a table
+    /// might exceed the limit.
     pub(super) fn add(&mut self, name: &[u8], size: u64) -> bool {
         let Ok(end) = u32::try_from(self.paths.len() + name.len()) else { return false };
         let content_bytes = self.content_bytes.saturating_add(size);
@@ -52,7 +56,7 @@ impl Names {
             return false;
         }
         let slashes = self.slashes + name.iter().filter(|&&byte| byte == b'/').count() as u64;
-        // Each slash may stand behind a directory that is missing, of which two rows are there while it is added. All share two metadata.
+        // Each slash may imply a directory, which needs two rows while it is added. All share two metadata.
         let rows = (self.ends.len() as u64 + 1).saturating_add(slashes.saturating_mul(2));
         let table = Table::bytes(end.into(), rows).saturating_add(4 * size_of::<Metadata>() as u64);
         if table > self.limit {
@@ -65,9 +69,12 @@ impl Names {
         true
     }
 
-    /// Returns the number and the size of the file with this path, if names tell it without a table: it is the only one, and none lies below.
+    /// Returns the number and the size of the file with this path.
+    ///
+    /// Returns `None` if a table must answer: there is no such file, several have this path, others are
+    /// below it, or there were too many look-ups.
     pub(super) fn find(&self, path: &[u8]) -> Option<(u64, u64)> {
-        if self.looked_up.fetch_add(1, Ordering::Relaxed) >= LOOKUPS {
+        if self.lookups.fetch_add(1, Ordering::Relaxed) >= LINEAR_LOOKUPS {
             return None;
         }
         let mut found = None;
@@ -81,19 +88,19 @@ impl Names {
         found
     }
 
-    /// Starts a table with these files, each at its place.
+    /// Returns a table builder with these files and their positions.
     ///
     /// # Errors
     ///
-    /// `Limit` when the table takes more than `limit` bytes; never when that is the limit of the names.
-    pub(super) fn table(&self, limit: u64, place: impl Fn(u64) -> (u64, u64)) -> Result<TableBuilder> {
+    /// `Limit` if the table exceeds `limit` bytes. This cannot happen with the limit of the list.
+    pub(super) fn to_table(&self, limit: u64, position: impl Fn(u64) -> (u64, u64)) -> Result<TableBuilder> {
         let mut table = TableBuilder::new(Duplicates::KeepFirst, limit);
         table.reserve(self.ends.len());
         let metadata = Arc::clone(&TableEntry::new(Kind::File).metadata);
         for (number, (name, size)) in self.iter().enumerate() {
             let number = number as u64;
             let common = TableEntry::with_metadata(Kind::File, Arc::clone(&metadata));
-            table.add(name, TableEntry { number, size, place: place(number), ..common })?;
+            table.add(name, TableEntry { number, size, place: position(number), ..common })?;
         }
         Ok(table)
     }
@@ -115,9 +122,9 @@ mod tests {
     use proptest::prelude::*;
     use serde::Serialize;
 
-    use super::super::extra::Extra;
+    use super::super::extra_metadata::ExtraRecord;
     use super::super::header::{HEADER_LEN, Header};
-    use super::super::manifest::PREFIX;
+    use super::super::manifest::MESSAGEPACK_PREFIX;
     use super::super::{Nra4, open};
     use super::*;
     use nra_core::archive::{Archive, OpenOptions};
@@ -127,14 +134,14 @@ mod tests {
     use nra_core::source::{MemorySource, ReadAt};
     use nra_core::table::{TableArchive, TableBackend as _};
 
-    /// A file record as a map.
+    /// A record of a file, encoded as a map.
     #[derive(Serialize)]
     struct Record {
         id: String,
         original_size: u64,
         chunks: Vec<String>,
         #[serde(skip_serializing_if = "Option::is_none")]
-        nra5: Option<Extra>,
+        nra5: Option<ExtraRecord>,
     }
 
     impl Record {
@@ -143,14 +150,14 @@ mod tests {
         }
     }
 
-    /// Returns an archive with these files, which have no content.
+    /// Returns an archive with these files, without content.
     fn archive(files: &[Record], as_json: bool) -> Arc<dyn ReadAt> {
         let no_chunks: [u8; 0] = [];
         let summary = ("name", files.len(), 0, 1.0, 0, 0, false);
         let manifest = if as_json {
             serde_json::to_vec(&serde_json::json!({"summary": summary, "chunk_table": no_chunks, "files": files})).unwrap()
         } else {
-            [PREFIX.to_vec(), rmp_serde::to_vec_named(&("4.5", summary, no_chunks, files)).unwrap()].concat()
+            [MESSAGEPACK_PREFIX.to_vec(), rmp_serde::to_vec_named(&("4.5", summary, no_chunks, files)).unwrap()].concat()
         };
         let header = Header { manifest_offset: HEADER_LEN, manifest_len: manifest.len() as u64 };
         Arc::new(MemorySource::new([header.encode(HEADER_LEN).to_vec(), manifest].concat()))
@@ -168,7 +175,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_path_is_found_without_a_table_as_with_one(
+        fn find_returns_the_same_entry_with_and_without_table(
             files in proptest::collection::vec(("[/.ab\0]{0,5}|[ab]/[ab]|[ab]|[a-d]{3}", 0u64..9), 0..12),
             directory in proptest::option::weighted(0.2, 0usize..12),
             path in "[/.ab]{0,5}|[ab]/[ab]|[ab]",
@@ -177,10 +184,10 @@ mod tests {
             let mut records: Vec<Record> = files.iter().map(Record::plain).collect();
             if let Some(at) = directory {
                 let entry = Entry::new(EntryPath::new(&b"a"[..]).unwrap(), Kind::Directory);
-                let record = Record { nra5: Some(Extra::of(&entry)), ..Record::plain(&("a".to_owned(), 0)) };
+                let record = Record { nra5: Some(ExtraRecord::of(&entry)), ..Record::plain(&("a".to_owned(), 0)) };
                 records.insert(at.min(records.len()), record);
             }
-            // JSON has no bytes, of which records of other kinds are made.
+            // Records of other kinds contain byte strings, which JSON does not have.
             let source = archive(&records, as_json && directory.is_none());
             let with_table = opened(&source);
             prop_assert!(with_table.entry_count() >= with_table.info().files);
@@ -193,19 +200,19 @@ mod tests {
         }
 
         #[test]
-        fn a_table_of_names_that_were_taken_is_not_refused(files in files(), limit in 0u64..4_000) {
-            let mut names = Names::new(limit);
+        fn table_of_accepted_names_is_within_the_limit(files in files(), limit in 0u64..4_000) {
+            let mut names = FileList::new(limit);
             if files.iter().all(|(name, size)| names.add(name.as_bytes(), *size)) {
-                let finished = names.table(limit, |_| (0, 0)).and_then(TableBuilder::finish);
+                let finished = names.to_table(limit, |_| (0, 0)).and_then(TableBuilder::finish);
                 prop_assert!(finished.is_ok_and(|table| table.remarks().iter().all(|remark| !remark.contains("absolute"))));
             }
         }
     }
 
     #[test]
-    fn every_file_of_earlier_tools_is_found_without_a_table_as_with_one() {
+    fn find_returns_the_same_entry_with_and_without_table_in_all_fixtures() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/fixtures/nra4");
-        let mut without = 0;
+        let mut found_without_table = 0;
         for file in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
             let source: Arc<dyn ReadAt> = Arc::new(MemorySource::new(std::fs::read(file.path()).unwrap()));
             if Header::read(&*source).ok().flatten().is_none() {
@@ -220,17 +227,17 @@ mod tests {
                 if entry.kind == Kind::File {
                     let read = |archive: &dyn Archive| archive.read_all(&found, 1 << 30).map_err(|error| error.to_string());
                     assert_eq!(read(&archive), read(&with_table));
-                    without += usize::from(opened(&source).members().find(path).is_some());
+                    found_without_table += usize::from(opened(&source).members().find(path).is_some());
                 }
             }
         }
-        assert!(without > 20, "{without} files are found by their names alone");
+        assert!(found_without_table > 20, "{found_without_table} files were found without a table");
     }
 
     #[test]
-    fn names_that_need_a_table_are_left_to_one() {
+    fn find_leaves_ambiguous_names_and_many_lookups_to_a_table() {
         let names = |list: &[&str]| {
-            let mut names = Names::new(1 << 20);
+            let mut names = FileList::new(1 << 20);
             assert!(list.iter().all(|name| names.add(name.as_bytes(), 1)));
             names
         };
@@ -238,11 +245,11 @@ mod tests {
         for other in [names(&["b", "a", "b"]), names(&["b", "b/c"]), names(&["b/c", "b"]), names(&["a"]), names(&["b/c"])] {
             assert_eq!(other.find(b"b"), None);
         }
-        for refused in ["", "/a", "a/", "./a", "a//b", "..", "a\0"] {
-            assert!(!Names::new(1 << 20).add(refused.as_bytes(), 1), "{refused}");
+        for invalid in ["", "/a", "a/", "./a", "a//b", "..", "a\0"] {
+            assert!(!FileList::new(1 << 20).add(invalid.as_bytes(), 1), "{invalid}");
         }
         let many = names(&["a"]);
-        let found = (0..2 * LOOKUPS).filter(|_| many.find(b"a").is_some()).count();
-        assert_eq!(found, LOOKUPS);
+        let found = (0..2 * LINEAR_LOOKUPS).filter(|_| many.find(b"a").is_some()).count();
+        assert_eq!(found, LINEAR_LOOKUPS);
     }
 }

@@ -1,7 +1,9 @@
-//! What earlier versions have no field for: kind, mode, times and the like of an entry, as an array that their readers skip.
+//! Metadata that earlier versions have no field for: kind, mode, times, owner and others.
 //!
-//! Records of files are maps with one field more, `nra5`. Entries that earlier versions have no record for at all follow the manifest
-//! proper, still within its length, as the text [`MARK`] and an array of such maps.
+//! It is stored where their readers skip it: the record of a file is a map with the additional field
+//! `nra5`, which holds an [`ExtraRecord`]. Entries for which earlier versions have no record, such as
+//! symlinks, follow the manifest, within its length: the text [`EXTRA_ENTRIES`] and an array of such
+//! maps.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,10 +14,10 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use nra_core::entry::{Attribute, Device, Entry, Kind, Metadata, Namespace, Owner, Timestamp};
 use nra_core::limits::{MAX_ATTRIBUTE_NAME, MAX_ATTRIBUTE_VALUE, MAX_OWNER_NAME, MAX_TARGET};
 
-/// What entries without a record begin with.
-pub(super) const MARK: &str = "nra5 entries";
+/// The text before the entries that earlier versions have no record for.
+pub(super) const EXTRA_ENTRIES: &str = "nra5 entries";
 
-/// Bytes as MessagePack has them.
+/// A MessagePack byte string.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Bytes(pub(super) Box<[u8]>);
 
@@ -27,8 +29,8 @@ impl Serialize for Bytes {
 
 impl<'de> Deserialize<'de> for Bytes {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Take;
-        impl Visitor<'_> for Take {
+        struct BytesVisitor;
+        impl Visitor<'_> for BytesVisitor {
             type Value = Bytes;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("bytes")
@@ -37,35 +39,35 @@ impl<'de> Deserialize<'de> for Bytes {
                 Ok(Bytes(bytes.into()))
             }
         }
-        deserializer.deserialize_bytes(Take)
+        deserializer.deserialize_bytes(BytesVisitor)
     }
 }
 
-/// The array.
+/// The stored array.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Extra(
-    /// Kind, by number.
+pub(super) struct ExtraRecord(
+    /// Number of the kind.
     u8,
     /// Mode.
     u16,
-    /// Time of last modification: seconds and nanoseconds.
+    /// Modification time: seconds and nanoseconds.
     Option<(i64, u32)>,
     /// Hard link group.
     u64,
-    /// User id, group id, user name, group name.
+    /// User ID, group ID, user name, group name.
     Option<(u64, u64, Bytes, Bytes)>,
-    /// Namespace by number, name, value.
+    /// Attributes: number of the namespace, name, value.
     Vec<(u8, Bytes, Bytes)>,
     /// Target of a symlink.
     Bytes,
     /// Major and minor number of a device.
     Option<(u32, u32)>,
-    /// The path, where the record can't have it as text.
+    /// The path, if it is not UTF-8: the record holds it as text.
     Option<Bytes>,
 );
 
-/// What it says, in the words of entries.
-pub(super) struct Facts {
+/// A decoded [`ExtraRecord`].
+pub(super) struct ExtraMetadata {
     pub(super) kind: Kind,
     pub(super) metadata: Arc<Metadata>,
     pub(super) modified: Option<Timestamp>,
@@ -75,8 +77,8 @@ pub(super) struct Facts {
     pub(super) path: Option<Box<[u8]>>,
 }
 
-impl Extra {
-    /// Describes an entry.
+impl ExtraRecord {
+    /// Returns the record of an entry.
     pub(super) fn of(entry: &Entry) -> Self {
         let Metadata { mode, owner, attributes } = &*entry.metadata;
         let bytes = |bytes: &[u8]| Bytes(bytes.into());
@@ -96,32 +98,36 @@ impl Extra {
         )
     }
 
-    /// Returns what it says, or what is wrong with it.
-    pub(super) fn facts(self) -> Result<Facts, &'static str> {
+    /// Decodes and checks the record.
+    ///
+    /// # Errors
+    ///
+    /// The reason as text.
+    pub(super) fn decode(self) -> Result<ExtraMetadata, &'static str> {
         let Self(kind, mode, modified, link_group, owner, attributes, target, device, path) = self;
-        let kind = Kind::from_number(kind).ok_or("a kind of entry that is not known")?;
-        let short = |bytes: &Bytes, limit: usize| bytes.0.len() <= limit;
-        let good = mode <= 0o7777
+        let kind = Kind::from_number(kind).ok_or("unknown kind of entry")?;
+        let fits = |bytes: &Bytes, limit: usize| bytes.0.len() <= limit;
+        let is_valid = mode <= 0o7777
             && modified.is_none_or(|(_, nanoseconds)| nanoseconds < 1_000_000_000)
-            && owner.as_ref().is_none_or(|(_, _, user, group)| short(user, MAX_OWNER_NAME) && short(group, MAX_OWNER_NAME))
-            && short(&target, MAX_TARGET)
+            && owner.as_ref().is_none_or(|(_, _, user, group)| fits(user, MAX_OWNER_NAME) && fits(group, MAX_OWNER_NAME))
+            && fits(&target, MAX_TARGET)
             && target.0.is_empty() != (kind == Kind::Symlink)
             && device.is_some() == matches!(kind, Kind::CharacterDevice | Kind::BlockDevice);
-        if !good {
-            return Err("what is said of an entry makes no sense");
+        if !is_valid {
+            return Err("invalid metadata of an entry");
         }
         let mut all = Vec::with_capacity(attributes.len().min(64));
         for (namespace, name, value) in attributes {
-            let namespace = Namespace::from_number(namespace).ok_or("a kind of attribute that is not known")?;
-            if !short(&name, MAX_ATTRIBUTE_NAME) || !short(&value, MAX_ATTRIBUTE_VALUE) {
-                return Err("an attribute is too long");
+            let namespace = Namespace::from_number(namespace).ok_or("unknown namespace of an attribute")?;
+            if !fits(&name, MAX_ATTRIBUTE_NAME) || !fits(&value, MAX_ATTRIBUTE_VALUE) {
+                return Err("attribute too long");
             }
             all.push(Attribute { namespace, name: name.0, value: value.0 });
         }
         all.sort();
         all.dedup_by(|a, b| (a.namespace, &a.name) == (b.namespace, &b.name));
         let owner = owner.map(|(user_id, group_id, user, group)| Owner { user_id, group_id, user: user.0, group: group.0 });
-        Ok(Facts {
+        Ok(ExtraMetadata {
             kind,
             metadata: Arc::new(Metadata { mode, owner, attributes: all.into() }),
             modified: modified.map(|(seconds, nanoseconds)| Timestamp { seconds, nanoseconds }),

@@ -1,4 +1,4 @@
-//! The blocks that were decoded last.
+//! A cache of decoded blocks.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,14 +15,16 @@ type Decoded = std::result::Result<Arc<Vec<u8>>, String>;
 /// Held locked by the thread that decodes.
 type Slot = Arc<Mutex<Option<Decoded>>>;
 
-/// A cache of decoded blocks by number, with a bound in bytes. Of several threads that want one block, one decodes it and the others wait.
-pub(super) struct Recent {
+/// A cache of decoded blocks by number, limited in bytes.
+///
+/// If several threads request a block, one decodes it and the others wait. Damage is cached, too.
+pub(super) struct BlockCache {
     limit: u64,
     /// The last used first, with its length.
     slots: Mutex<VecDeque<(u32, u64, Slot)>>,
 }
 
-impl Recent {
+impl BlockCache {
     pub(super) fn new(limit: u64) -> Self {
         Self { limit, slots: Mutex::default() }
     }
@@ -78,7 +80,7 @@ mod tests {
 
     #[test]
     fn blocks_are_decoded_once_while_they_are_kept() {
-        let recent = Recent::new(100);
+        let recent = BlockCache::new(100);
         let mut decoded = Vec::new();
         for number in [1, 2, 1, 3, 4, 5, 1, 6, 2, 1] {
             let content = recent.get(number, 30, 0, || {
@@ -92,7 +94,7 @@ mod tests {
 
     #[test]
     fn damage_is_remembered_and_other_errors_are_not() {
-        let recent = Recent::new(100);
+        let recent = BlockCache::new(100);
         let damaged =
             |detail: &'static str| recent.get(1, 1, 9, || Err(Error::corrupt("block", 9, detail))).unwrap_err().to_string();
         assert_eq!(damaged("first"), "block at offset 9 is damaged: first");

@@ -204,8 +204,7 @@ fn look_around(path: &Path, entries: u64, failures: &mut Vec<String>) -> Driver 
     println!("{entries} entries\n\n| step | reads | bytes | ms |\n| --- | --- | --- | --- |");
     let begun = Instant::now();
     let source = Arc::new(RecordingSource::new(FileSource::open(path).expect("just written")));
-    let mut options = OpenOptions::default();
-    options.cache_bytes = CACHE;
+    let options = OpenOptions { cache_bytes: CACHE, ..OpenOptions::default() };
     let archive = open(Arc::<RecordingSource<FileSource>>::clone(&source), &options);
     let archive: Arc<dyn Archive> = Arc::from(archive.expect("just written"));
     let (sender, events) = unbounded();

@@ -306,8 +306,7 @@ fn key() -> Secret {
 
 /// Returns the options that open all golden archives. All but one need no key.
 fn options() -> OpenOptions {
-    let mut options = OpenOptions::default();
-    options.key = Some(key());
+    let options = OpenOptions { key: Some(key()), ..OpenOptions::default() };
     options
 }
 

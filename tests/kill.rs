@@ -134,8 +134,7 @@ fn key() -> Secret {
 }
 
 fn open_sealed(archive: &Path) -> NraReader {
-    let mut options = OpenOptions::default();
-    options.key = Some(key());
+    let options = OpenOptions { key: Some(key()), ..OpenOptions::default() };
     NraReader::open(Arc::new(FileSource::open(archive).expect("it is there")), &options).expect("whole")
 }
 
@@ -198,8 +197,7 @@ fn state(archive: &Path) -> State {
     let reader = open_sealed(archive);
     let entries = reader.entries(0..reader.entry_count()).map(|entry| entry.expect("read"));
     let files = entries.map(|entry| (entry.path.as_bytes().to_vec(), reader.read_all(&entry, u64::MAX).expect("read"))).collect();
-    let mut options = OpenOptions::default();
-    options.key = Some(Secret::password("second"));
+    let options = OpenOptions { key: Some(Secret::password("second")), ..OpenOptions::default() };
     State {
         files,
         keys: reader.info().keys.iter().map(|key| key.label.clone()).collect(),

@@ -55,8 +55,7 @@ fn opened() -> (Arc<RecordingSource<MemorySource>>, u64, Arc<dyn Archive>) {
     let stored = bytes.len() as u64;
     assert!(stored > (0..FILES).map(|number| len(number) as u64).sum(), "it did not compress");
     let source = Arc::new(RecordingSource::new(MemorySource::new(bytes)));
-    let mut options = OpenOptions::default();
-    options.cache_bytes = 4 << 20;
+    let options = OpenOptions { cache_bytes: 4 << 20, ..OpenOptions::default() };
     let archive = open(Arc::clone(&source) as Arc<_>, &options).unwrap();
     source.take();
     (source, stored, Arc::from(archive))

@@ -20,8 +20,7 @@ fn fixture(name: &str) -> Vec<u8> {
 }
 
 fn with_password(bytes: Vec<u8>, password: &str) -> Result<Box<dyn Archive>> {
-    let mut options = OpenOptions::default();
-    options.key = Some(Secret::password(password));
+    let options = OpenOptions { key: Some(Secret::password(password)), ..OpenOptions::default() };
     open(Arc::new(MemorySource::new(bytes)), &options)
 }
 
@@ -264,8 +263,7 @@ fn large_folders_are_decoded_once() {
     let (bytes, parts) = stored(&[3 << 20, 3 << 20, 12 << 20, 3 << 20, 3 << 20], 24 << 20);
     let source = Arc::new(nra::format::source::RecordingSource::new(MemorySource::new(bytes)));
     // Less is kept than the folder has.
-    let mut options = OpenOptions::default();
-    options.cache_bytes = 16 << 20;
+    let options = OpenOptions { cache_bytes: 16 << 20, ..OpenOptions::default() };
     let archive = open(Arc::clone(&source) as Arc<_>, &options).unwrap();
     for (name, part) in ["a", "b", "c", "d", "e"].into_iter().zip(&parts) {
         let (_, entry) = archive.find(name.as_bytes()).unwrap().unwrap();

@@ -125,8 +125,7 @@ fn encrypted_members_need_their_password() {
     zip.write_all(b"for all").unwrap();
     let bytes = zip.finish().unwrap().into_inner();
     let read = |key: Option<&str>, name: &str| {
-        let mut options = OpenOptions::default();
-        options.key = key.map(Secret::password);
+        let options = OpenOptions { key: key.map(Secret::password), ..OpenOptions::default() };
         let archive = open(Arc::new(MemorySource::new(bytes.clone())), &options).unwrap();
         let (_, entry) = archive.find(name.as_bytes()).unwrap().unwrap();
         archive.read_all(&entry, 1 << 20)
@@ -152,8 +151,7 @@ fn weakly_encrypted(methods: &[CompressionMethod]) -> Vec<u8> {
 fn wrong_passwords_of_the_old_encryption_are_matters_of_the_key() {
     use CompressionMethod::{Bzip2, Deflated, Stored, Xz, Zstd};
     let read = |bytes: &[u8], key: &str| {
-        let mut options = OpenOptions::default();
-        options.key = Some(Secret::password(key));
+        let options = OpenOptions { key: Some(Secret::password(key)), ..OpenOptions::default() };
         let archive = open(Arc::new(MemorySource::new(bytes.to_vec())), &options).unwrap();
         let (_, entry) = archive.find(b"m0").unwrap().unwrap();
         archive.read_all(&entry, 1 << 20)
@@ -253,8 +251,7 @@ fn one_member(method: u16, stored: &[u8], content: &[u8], size: u32, password: O
 }
 
 fn read_it(bytes: Vec<u8>, password: Option<&str>) -> nra::format::Result<Vec<u8>> {
-    let mut options = OpenOptions::default();
-    options.key = password.map(Secret::password);
+    let options = OpenOptions { key: password.map(Secret::password), ..OpenOptions::default() };
     let archive = open(Arc::new(MemorySource::new(bytes)), &options).unwrap();
     let (_, entry) = archive.find(b"it").unwrap().unwrap();
     archive.read_all(&entry, u64::MAX)

@@ -59,8 +59,8 @@ impl Nra4Writer {
         }
         let subject = output.name().clone();
         let Nra4Sink { name, codec, key } = sink;
-        let titles = [&options.message, &archive.info().message].into_iter();
-        let name = titles.cloned().find(|text| !text.is_empty()).unwrap_or(name);
+        let mut titles = [&options.message, &archive.info().message].into_iter();
+        let name = titles.find(|text| !text.is_empty()).cloned().unwrap_or(name);
         let out = io::BufWriter::with_capacity(1 << 20, output);
         Ok(Self { writer: Writer::create(out, WriterOptions { name, codec, key })?, name: subject })
     }

@@ -1,5 +1,7 @@
 //! Archives and assertions shared by the tests of several crates.
 
+#![expect(clippy::unwrap_used, reason = "test code")]
+
 use std::path::Path;
 use std::sync::Arc;
 

@@ -73,6 +73,12 @@ pub struct PasswordWork {
     is_spent: bool,
 }
 
+impl Default for PasswordWork {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl PasswordWork {
     /// Begins with all that one opening may take.
     pub fn new() -> Self {

@@ -306,8 +306,7 @@ fn key() -> Secret {
 
 /// Returns the options that open all golden archives. All but one need no key.
 fn options() -> OpenOptions {
-    let options = OpenOptions { key: Some(key()), ..OpenOptions::default() };
-    options
+    OpenOptions { key: Some(key()), ..OpenOptions::default() }
 }
 
 /// All frames sealed. Salts are random, so it cannot be reproduced byte by byte.

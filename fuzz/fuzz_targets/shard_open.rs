@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
 use nra::format::archive::{Archive, Depth, OpenOptions};
-use nra::format::shard::ShardMembers;
+use nra::format::shard::ShardBackend;
 use nra::format::source::{MemorySource, ReadAt};
 use nra_fuzz::{check_text, exercise, verify};
 
@@ -14,7 +14,7 @@ fuzz_target!(|data: &[u8]| {
     let mut options = OpenOptions::default();
     options.cache_bytes = 32 << 20;
     options.index_bytes = 64 << 20;
-    match ShardMembers::probe(&source, &options) {
+    match ShardBackend::probe(&source, &options) {
         Ok(Some(archive)) => {
             archive.info().remarks.iter().for_each(|remark| check_text(remark));
             exercise(&archive);

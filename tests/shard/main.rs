@@ -1,10 +1,11 @@
-//! Shard files of other programs, whole and damaged, and files written here compared with them byte for byte.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
+//! Tests of Shard files: files of other programs, damaged files, and byte-for-byte comparison of written
+//! files.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod archive;
 #[cfg(feature = "cli")]
 #[path = "../common/mod.rs"]
 mod common;
-mod face;
 #[cfg(feature = "cli")]
 mod peer;
 mod read;
@@ -14,20 +15,20 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
-/// Where the files are.
+/// Returns the folder of the fixtures.
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/shard")
 }
 
-/// What is known of each file that is there, by its path.
+/// Returns the expected properties of each fixture, by its path.
 fn expected() -> Map<String, Value> {
     let text = std::fs::read_to_string(folder().join("expected.json")).unwrap();
     let Value::Object(all) = serde_json::from_str(&text).unwrap() else { panic!("an object") };
-    let (there, missing): (Vec<_>, Vec<_>) = all.into_iter().partition(|(name, _)| folder().join(name).exists());
-    // Files of others, which are not kept here.
+    let (present, missing): (Vec<_>, Vec<_>) = all.into_iter().partition(|(name, _)| folder().join(name).exists());
+    // Files of another project, which are not kept here.
     assert!(missing.iter().all(|(name, _)| name.starts_with("upstream_golden_wshard/")), "a fixture is missing");
-    assert!(there.len() > 120);
-    there.into_iter().collect()
+    assert!(present.len() > 120);
+    present.into_iter().collect()
 }
 
 fn bytes(name: &str) -> Vec<u8> {

@@ -1,4 +1,4 @@
-//! What is written, read by the published Python package `shard-py` where it is installed.
+//! The published Python package `shard-py` reads what nra writes. Skipped if it is not installed.
 
 use std::process::Command;
 
@@ -20,7 +20,7 @@ for path in sys.argv[1:]:
 ";
 
 #[test]
-fn the_published_package_reads_what_is_written() {
+fn published_package_reads_written_files() {
     let Some(python) = common::python_with("shard-py", "import shard_v2") else { return };
     let directory = tempfile::tempdir().unwrap();
     let text: Vec<u8> = (0..9_000u32).flat_map(|number| format!("{number}\n").into_bytes()).collect();
@@ -30,7 +30,7 @@ fn the_published_package_reads_what_is_written() {
     let digest = |content: &[u8]| Sha256::digest(content).iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     let expected: String =
         contents.iter().map(|(name, content)| format!("{} {} {name}\n", digest(content), content.len())).collect();
-    for (dialect, compression, streams) in [
+    for (dialect, compression, is_streamed) in [
         (Dialect::Go, None, false),
         (Dialect::Go, Some(Compression::Zstd), true),
         (Dialect::Go, Some(Compression::Lz4), false),
@@ -38,19 +38,19 @@ fn the_published_package_reads_what_is_written() {
         (Dialect::Python, Some(Compression::Zstd), false),
         (Dialect::Python, Some(Compression::Lz4), true),
     ] {
-        let what = format!("{dialect:?} {compression:?} {streams}");
+        let what = format!("{dialect:?} {compression:?} {is_streamed}");
         let path = directory.path().join("written.shard");
-        let layout = if streams { Layout::Streaming(4) } else { Layout::Names(names.clone()) };
+        let layout = if is_streamed { Layout::Streaming(4) } else { Layout::Names(names.clone()) };
         let style = Style::new(dialect, Role::SAMPLES, 64, compression, &layout);
         let mut writer = ShardWriter::create(std::fs::File::create(&path).unwrap(), style, layout).unwrap();
         for (name, content) in contents {
             let (name, content) = (name.as_bytes(), content.as_slice());
-            writer.add(NewEntry { name, content, compression, marks: Default::default() }).unwrap();
+            writer.add(NewEntry { name, content, compression, fields: Default::default() }).unwrap();
         }
         drop(writer.finish(None).unwrap());
         let output = Command::new(&python).arg("-c").arg(READ_ALL).arg(&path).env("PYTHONIOENCODING", "utf-8").output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(output.status.success() && said.is_empty(), "{what}: {said}");
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success() && stderr.is_empty(), "{what}: {stderr}");
         assert_eq!(String::from_utf8(output.stdout).unwrap(), expected, "{what}");
     }
 }

@@ -1,4 +1,4 @@
-//! Reading.
+//! Tests of reading.
 
 use nra::format::Error;
 use nra::format::shard::{Role, Shard};
@@ -10,29 +10,29 @@ fn sha256(content: &[u8]) -> String {
     Sha256::digest(content).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Damaged files that open although somebody refuses them, and what is said of them then.
+/// Damaged files that nra opens although another reader rejects them, and their remarks.
 ///
-/// A wrong name hash, a name that is not UTF-8 and damaged metadata cost nobody an entry.
+/// A wrong name hash, a name that is not UTF-8 and damaged metadata do not affect any entry.
 const OPEN_WITH_REMARK: [(&str, &str); 4] = [
     ("name_not_utf8", "the stored hash of name"),
     ("name_hash_wrong", "the stored hash of name alpha is wrong"),
     ("schema_offset_beyond_eof", "Shard metadata at offset"),
     ("schema_offset_in_index", "Shard metadata at offset"),
 ];
-/// Damaged files that the reference opens, with empty names or an error later, and that are refused here when they are opened.
-const REFUSED: [&str; 3] = ["name_len_out_of_range", "name_offset_out_of_range", "offset_plus_size_wraps"];
-/// Damaged files whose first entry the reference reads in some way, and that is an error here: their flags contradict each other.
+/// Damaged files that the reference opens, with empty names or a later error, and that nra does not open.
+const REJECTED: [&str; 3] = ["name_len_out_of_range", "name_offset_out_of_range", "offset_plus_size_wraps"];
+/// Damaged files whose first entry the reference reads and nra rejects, as its flags are contradictory.
 const CONTRADICTING: [&str; 2] = ["lz4_both_codec_bits", "zstd_both_codec_bits"];
-/// Overlapping blocks: what the index says of them is not their content.
-const MIXED_UP: &str = "quirks/wpy_stream_multiflush_corrupt.wshard";
+/// A file with overlapping content that does not match its index.
+const OVERLAPPING: &str = "quirks/wpy_stream_multiflush_corrupt.wshard";
 
 #[test]
-fn whole_files_read_as_expected() {
+fn intact_files_have_expected_header_entries_and_metadata() {
     let mut checked = 0;
     for (name, file) in expected() {
         let Some(entries) = file.get("entries").and_then(|entries| entries.as_array()) else { continue };
         assert_eq!(sha256(&bytes(&name)), file["file_sha256"].as_str().unwrap(), "{name} has changed");
-        if name == MIXED_UP {
+        if name == OVERLAPPING {
             assert!(matches!(open(&name), Err(Error::Corrupt { structure: "Shard index record", .. })));
             continue;
         }
@@ -60,10 +60,10 @@ fn whole_files_read_as_expected() {
             let content = shard.read(at, u64::MAX).unwrap_or_else(|error| panic!("{name}: {error}"));
             assert_eq!(content.len() as u64, number(&expected["size"]), "{name}: {text}");
             assert_eq!(sha256(&content), expected["sha256"].as_str().unwrap(), "{name}: {text}");
-            let plain = shard.plain_slice(at, &bytes(&name)).unwrap().map(<[u8]>::to_vec);
-            assert_eq!(plain, (expected["compression"] == "none").then_some(content), "{name}: {text}");
+            let slice = shard.uncompressed_slice(at, &bytes(&name)).unwrap().map(<[u8]>::to_vec);
+            assert_eq!(slice, (expected["compression"] == "none").then_some(content), "{name}: {text}");
             let first = entries.iter().position(|other| other["name"] == expected["name"]).unwrap();
-            assert_eq!(shard.find(shard.name(at)), Some(first), "{name}: the first of a name counts");
+            assert_eq!(shard.find(shard.name(at)), Some(first), "{name}: the first entry with a name is used");
         }
         let metadata = shard.metadata().unwrap().map(|bytes| String::from_utf8(bytes).unwrap());
         assert_eq!(metadata.as_deref(), file.get("metadata_json").map(|text| text.as_str().unwrap()), "{name}");
@@ -73,14 +73,14 @@ fn whole_files_read_as_expected() {
 }
 
 #[test]
-fn damaged_files_behave_as_expected() {
+fn damaged_files_yield_expected_errors_and_remarks() {
     let mut checked = 0;
     for (path, file) in expected() {
         let Some(name) = path.strip_prefix("corrupt/").and_then(|name| name.strip_suffix(".shard")) else { continue };
         checked += 1;
         let go = &file["readers"]["go"];
         let shard = open(&path);
-        if go["open"] != "ok" || REFUSED.contains(&name) {
+        if go["open"] != "ok" || REJECTED.contains(&name) {
             let error = shard.err().unwrap_or_else(|| panic!("{name} opens"));
             assert!(matches!(error, Error::Corrupt { .. } | Error::Limit { .. } | Error::Unsupported { .. }), "{name}: {error}");
             continue;
@@ -91,7 +91,7 @@ fn damaged_files_behave_as_expected() {
             let read = shard.read(at, u64::MAX);
             assert_eq!(read.is_err(), is_damaged, "{name}, entry {at}: {read:?}");
             if shard.entries()[at].flags & 1 == 0 {
-                assert_eq!(shard.plain_range(at).is_err(), is_damaged, "{name}, entry {at}");
+                assert_eq!(shard.uncompressed_range(at).is_err(), is_damaged, "{name}, entry {at}");
             }
         }
         let remark = OPEN_WITH_REMARK.iter().find(|(other, _)| *other == name).map(|(_, remark)| *remark);
@@ -103,7 +103,7 @@ fn damaged_files_behave_as_expected() {
 }
 
 #[test]
-fn names_are_compared_and_not_only_hashed() {
+fn find_distinguishes_names_with_equal_hashes() {
     let shard = open("py_hash_collision.shard").unwrap();
     let hashes: Vec<u64> = shard.entries().iter().map(|entry| entry.name_hash).collect();
     assert_eq!(hashes.iter().filter(|&&hash| hash == 0xdcc4_e031_da9d_39aa).count(), 2);
@@ -114,19 +114,19 @@ fn names_are_compared_and_not_only_hashed() {
 }
 
 #[test]
-fn duplicates_are_told() {
+fn duplicate_names_are_reported() {
     let remarks = open("go_duplicates.shard").unwrap().remarks();
-    assert_eq!(remarks, ["name a stands more than once; the first one counts"]);
+    assert_eq!(remarks, ["duplicate name a; the first entry is used"]);
 }
 
 /// A name and its content.
-type Named = (Box<[u8]>, Vec<u8>);
+type NamedContent = (Box<[u8]>, Vec<u8>);
 
 #[test]
-fn every_cut_and_flip_is_harmless() {
+fn truncated_and_changed_files_never_yield_other_content() {
     for (name, floor) in [("py_mixed.shard", 70), ("go_metadata.shard", 90), ("wpy_zstd.wshard", 80)] {
         let whole = bytes(name);
-        let read = |bytes: Vec<u8>| -> Option<Vec<Named>> {
+        let read = |bytes: Vec<u8>| -> Option<Vec<NamedContent>> {
             let shard = Shard::open(std::sync::Arc::new(nra::format::source::MemorySource::new(bytes))).ok()?;
             let read = |at| Some((shard.name(at).into(), shard.read(at, 1 << 20).ok()?));
             Some((0..shard.entries().len()).filter_map(read).collect())
@@ -140,7 +140,7 @@ fn every_cut_and_flip_is_harmless() {
             let mut bytes = whole.clone();
             bytes[at] ^= 0x41;
             for (entry, content) in read(bytes).unwrap_or_default() {
-                // Of names there is no checksum: one that was hit leads to the content of another entry or to none.
+                // Names have no checksum: a changed name may refer to any of the contents.
                 let known = contents.iter().find(|(other, _)| *other == entry);
                 assert!(
                     known.map_or_else(|| contents.iter().any(|(_, other)| *other == content), |(_, other)| *other == content),
@@ -155,7 +155,7 @@ fn every_cut_and_flip_is_harmless() {
 }
 
 #[test]
-fn roles_have_names() {
+fn known_roles_have_names() {
     assert_eq!(Role::EPISODE.name(), Some("WShard"));
     assert_eq!(open("py_role_7f_unknown.shard").unwrap().header().role.name(), None);
 }

@@ -182,9 +182,12 @@ impl<'a> Exporter<'a> {
             self.monitor.current(stored.path.as_bytes());
             let mut entry = stored.clone();
             self.narrower.narrow(&mut entry);
-            if !matches!(self.target, Container::Shard | Container::Nra4) && entry.metadata.attributes.iter().any(shard::is_own) {
+            if !matches!(self.target, Container::Shard | Container::Nra4)
+                && entry.metadata.attributes.iter().any(shard::is_shard_attribute)
+            {
                 self.loses_facts = true;
-                let kept = entry.metadata.attributes.iter().filter(|attribute| !shard::is_own(attribute)).cloned().collect();
+                let kept =
+                    entry.metadata.attributes.iter().filter(|attribute| !shard::is_shard_attribute(attribute)).cloned().collect();
                 entry.metadata = Arc::new(Metadata { attributes: kept, ..Metadata::clone(&entry.metadata) });
             }
             let link = self.order.link(place).cloned();

@@ -55,12 +55,15 @@ pub(crate) fn tell_whole(archive: &dyn Archive, target: Container, monitor: &dyn
     let earlier = archive.commits().nth(1).is_some();
     // A Shard file has a place for what came from one; of how it was laid out nobody else needs to know.
     // One of NRA 4.5 keeps what is said of entries, which says less without the rest.
-    let is_own = |attribute: &Attribute| match target {
-        Container::Shard => shard::is_own(attribute),
+    let is_shard_attribute = |attribute: &Attribute| match target {
+        Container::Shard => shard::is_shard_attribute(attribute),
         Container::Nra4 => false,
-        Container::Nra | Container::Tar | Container::Zip => shard::is_own(attribute) && !shard::is_metadata(attribute),
+        Container::Nra | Container::Tar | Container::Zip => {
+            shard::is_shard_attribute(attribute) && !shard::is_metadata_attribute(attribute)
+        }
     };
-    let attributes = info.attributes.iter().any(|attribute| !attribute.describes_top_directory() && !is_own(attribute));
+    let attributes =
+        info.attributes.iter().any(|attribute| !attribute.describes_top_directory() && !is_shard_attribute(attribute));
     let kind = (target != Container::Nra).then(|| target.name());
     let not_in = |what: &str| kind.map(|kind| format!("{what} can't be kept in a {kind}"));
     let losses =

@@ -1,6 +1,6 @@
 //! Any archive to a Shard file.
 //!
-//! Entries that came from a Shard file carry its facts as attributes ([`Origin`], [`RECORD`], metadata): order, flags, types and tags come
+//! Entries that came from a Shard file carry its facts as attributes ([`Origin`], [`RECORD_ATTRIBUTE`], metadata): order, flags, types and tags come
 //! back from them, and with an unchanged list of names the file has the bytes of the first one, unless something else is asked for. What
 //! Shard can't hold is told.
 //! Specification: `docs/format/shard.md`.
@@ -16,8 +16,9 @@ use nra_format::entry::{Entry, Kind};
 use nra_format::error::{Error, Result};
 use nra_format::progress::{Counter, Monitor, Warning};
 use nra_format::shard::{
-    ALIGNMENTS, Compression, Dialect, Layout, MAX_PAYLOAD, Marks, NAME, NewEntry, Origin, RECORD, Record, Role, ShardWriter,
-    Style, described, description, flags, is_own, metadata_of, stands_for, value, with_description,
+    ALIGNMENTS, Compression, Dialect, Layout, MAX_CONTENT_LEN, NAME_ATTRIBUTE, NewEntry, Origin, RECORD_ATTRIBUTE,
+    RecordAttribute, RecordFields, Role, ShardWriter, Style, attribute_value, description, flags, is_shard_attribute,
+    metadata_from_attributes, metadata_with_description, name_has_path, replace_description,
 };
 use nra_format::zeros::each_run;
 
@@ -97,14 +98,16 @@ impl EntrySink for ShardFileWriter {
         if link.is_some() {
             exporter.lost(&entry.path, "a hard link becomes an entry of its own in a Shard file".into());
         }
-        let record = value(&entry.metadata.attributes, RECORD).and_then(Record::parse);
-        let lost = entry.metadata.attributes.iter().filter(|attribute| !is_own(attribute)).count();
+        let record = attribute_value(&entry.metadata.attributes, RECORD_ATTRIBUTE).and_then(RecordAttribute::parse);
+        let lost = entry.metadata.attributes.iter().filter(|attribute| !is_shard_attribute(attribute)).count();
         if lost > 0 {
             exporter.lost(&entry.path, attributes_lost(lost, "Shard file"));
         }
         self.loses_metadata |= record.is_none();
         // An entry that has another path by now is stored under that.
-        let name = record.and_then(|_| value(&entry.metadata.attributes, NAME)).filter(|name| stands_for(name, path));
+        let name = record
+            .and_then(|_| attribute_value(&entry.metadata.attributes, NAME_ATTRIBUTE))
+            .filter(|name| name_has_path(name, path));
         let name = name.unwrap_or(path);
         self.planned.push(Planned { path: path.into(), name: name.into(), record });
         Ok(())
@@ -135,15 +138,19 @@ impl EntrySink for ShardFileWriter {
             };
             monitor.current(path);
             let compression = sink.compression.unwrap_or_else(|| record.and_then(|record| record.compression()));
-            let marks = |record: Record| Marks { content_type: record.content_type, tags: record.tags, flags: record.flags };
-            let marks = record.map(marks).unwrap_or_default();
-            if stored.size <= HOLD || (compression.is_some() && stored.size <= MAX_PAYLOAD) {
+            let fields = |record: RecordAttribute| RecordFields {
+                content_type: record.content_type,
+                tags: record.tags,
+                flags: record.flags,
+            };
+            let fields = record.map(fields).unwrap_or_default();
+            if stored.size <= HOLD || (compression.is_some() && stored.size <= MAX_CONTENT_LEN) {
                 let content = whole(exporter, &stored)?;
-                writer.add(NewEntry { name, content: &content, compression, marks })?;
+                writer.add(NewEntry { name, content: &content, compression, fields })?;
             } else {
-                writer.begin(name, marks)?;
+                writer.start_entry(name, fields)?;
                 each(exporter, &stored, &mut |bytes| writer.write(bytes))?;
-                writer.end()?;
+                writer.finish_entry()?;
             }
             exporter.written();
         }
@@ -180,7 +187,7 @@ struct Planned {
     path: Box<[u8]>,
     /// Its path, unless it came from a Shard file under another name.
     name: Box<[u8]>,
-    record: Option<Record>,
+    record: Option<RecordAttribute>,
 }
 
 /// Returns an alignment that writers give: readers take more of them.
@@ -192,14 +199,14 @@ fn possible(alignment: u8) -> u8 {
 /// description.
 fn metadata(exporter: &Exporter<'_>, came: bool) -> Option<Vec<u8>> {
     let message = exporter.message();
-    let former = if came { metadata_of(&exporter.archive.info().attributes) } else { None };
+    let former = if came { metadata_from_attributes(&exporter.archive.info().attributes) } else { None };
     let Some(former) = former else {
-        return (!message.is_empty()).then(|| described(message));
+        return (!message.is_empty()).then(|| metadata_with_description(message));
     };
     if message.is_empty() || description(&former).as_deref() == Some(message) {
         return Some(former);
     }
-    Some(with_description(&former, message).unwrap_or(former))
+    Some(replace_description(&former, message).unwrap_or(former))
 }
 
 /// Returns the role that is written: what is asked for, even if content of another one is not what that promises, or the former one.
@@ -220,12 +227,16 @@ fn role(asked: Option<Role>, former: Option<Role>, monitor: &dyn Monitor) -> Rol
 fn shape(options: &ShardSink, role: Role, former: Option<&Origin>, names: Vec<Box<[u8]>>, has_metadata: bool) -> (Style, Layout) {
     let header = former.map(|former| &former.header);
     let alignment = options.alignment.or(header.map(|header| possible(header.alignment))).unwrap_or(ALIGNMENT);
-    let terminated = former.is_none_or(|former| options.dialect.is_some() || former.terminated);
+    let nul_terminated = former.is_none_or(|former| options.dialect.is_some() || former.nul_terminated);
     let layout = match header {
         // A streamed file has no metadata, and room for no more than it was made for.
         Some(header) if header.has(flags::STREAMING) && !has_metadata => {
-            let expected = Layout::expected(header.data_offset);
-            if Layout::streaming_takes(expected, &names, terminated) { Layout::Streaming(expected) } else { Layout::Names(names) }
+            let expected = Layout::expected_entries(header.data_offset);
+            if Layout::fits_streaming(expected, &names, nul_terminated) {
+                Layout::Streaming(expected)
+            } else {
+                Layout::Names(names)
+            }
         }
         _ => Layout::Names(names),
     };
@@ -236,9 +247,9 @@ fn shape(options: &ShardSink, role: Role, former: Option<&Origin>, names: Vec<Bo
     let style = Style::new(options.dialect.unwrap_or_default(), role, alignment, default, &layout);
     let Some(Origin { header, padded_end, .. }) = former.filter(|_| options.dialect.is_none()) else {
         // The room may be that of the other dialect.
-        return (Style { counts_entries: false, ..style }, layout);
+        return (Style { limits_entry_count: false, ..style }, layout);
     };
-    let mut kept = header.flags & !(flags::HAS_SCHEMA | flags::STREAMING);
+    let mut kept = header.flags & !(flags::HAS_METADATA | flags::STREAMING);
     kept |= if matches!(layout, Layout::Streaming(_)) { flags::STREAMING } else { 0 };
     let style = match options.compression {
         Some(_) => Style { flags: kept & !flags::COMPRESSED, ..style },
@@ -247,14 +258,14 @@ fn shape(options: &ShardSink, role: Role, former: Option<&Origin>, names: Vec<Bo
             flags: kept,
             compression_default: header.compression_default,
             compress_from: 0,
-            keeps_compressed: true,
+            keeps_poor_compression: true,
             ..style
         },
     };
     let style = Style {
-        marks_types: false,
-        counts_entries: false,
-        terminated,
+        sets_content_type_flag: false,
+        limits_entry_count: false,
+        nul_terminated,
         padded_end: *padded_end,
         reserved: header.reserved,
         ..style

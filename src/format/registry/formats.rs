@@ -10,7 +10,7 @@ use nra_core::source::ReadAt;
 use nra_nra5::reader::NraReader;
 use nra_nra5::superblock::{MAGIC, VERSION};
 use nra_sevenz::SevenzMembers;
-use nra_shard::{Shard, ShardMembers};
+use nra_shard::{Shard, ShardBackend};
 use nra_zip::ZipMembers;
 
 /// Opens a source if it has this format; `None` if it has not, an error if it has and cannot be opened.
@@ -87,8 +87,8 @@ pub static FORMATS: &[Format] = &[
         append: false,
         stream: false,
         encrypt: false,
-        begins: Shard::is_magic,
-        probe: |source, options| Ok(boxed(ShardMembers::probe(source, options)?)),
+        begins: Shard::has_magic,
+        probe: |source, options| Ok(boxed(ShardBackend::probe(source, options)?)),
     },
     compressed(
         Compression::Gzip,

@@ -1,4 +1,4 @@
-//! Header and index records: fixed layouts, encoded and parsed without any I/O.
+//! Header and index records: encoding and parsing of fixed layouts, without I/O.
 //!
 //! Specification: shard.md, sections 1 and 4.1.
 
@@ -6,57 +6,57 @@ pub use nra_core::container::Role;
 use nra_core::error::{Error, Result};
 
 /// First bytes of a file.
-pub const MAGIC: [u8; 4] = *b"SHRD";
-/// The only version.
-pub const VERSION: u8 = 2;
+pub(crate) const MAGIC: [u8; 4] = *b"SHRD";
+/// The supported version.
+const VERSION: u8 = 2;
 /// Length of the header, bytes.
 pub const HEADER_LEN: usize = 64;
 /// Length of an index record, bytes.
 pub const INDEX_ENTRY_LEN: usize = 48;
-/// Entries of a file (a count).
+/// Largest number of entries in a file.
 pub const MAX_ENTRIES: u32 = 10_000_000;
-/// Length of the names with the padding behind them, bytes.
+/// Largest length of the names and their padding, bytes.
 pub const MAX_NAMES_LEN: u64 = 100 << 20;
-/// Length of a compressed entry's content, bytes.
-pub const MAX_PAYLOAD: u64 = 1 << 30;
+/// Longest content of a compressed entry, bytes.
+pub const MAX_CONTENT_LEN: u64 = 1 << 30;
 
 /// Bits of [`Header::flags`] and [`IndexEntry::flags`].
 pub mod flags {
-    /// Header: some entry is compressed (informative).
+    /// Header: some entries are compressed (informative).
     pub const COMPRESSED: u16 = 0x0001;
-    /// Header: numbers are little-endian (informative; they always are).
+    /// Header: numbers are little-endian (informative: they always are).
     pub const LITTLE_ENDIAN: u16 = 0x0002;
-    /// Header: metadata follows the data.
-    pub const HAS_SCHEMA: u16 = 0x0010;
+    /// Header: metadata follow the content.
+    pub const HAS_METADATA: u16 = 0x0010;
     /// Header: the checksums of the index are valid.
     pub const HAS_CHECKSUMS: u16 = 0x0020;
     /// Header: written by a streaming writer.
     pub const STREAMING: u16 = 0x0040;
-    /// Header: some entry has a content type.
+    /// Header: some entries have a content type.
     pub const HAS_CONTENT_TYPES: u16 = 0x0080;
 
-    /// Entry: stored compressed.
+    /// Entry: compressed.
     pub const ENTRY_COMPRESSED: u16 = 0x0001;
-    /// Entry: as one zstd frame.
+    /// Entry: one zstd frame.
     pub const ENTRY_ZSTD: u16 = 0x0002;
-    /// Entry: as one LZ4 block.
+    /// Entry: one LZ4 block.
     pub const ENTRY_LZ4: u16 = 0x0004;
-    /// Entry: how it is stored.
+    /// Entry: all flags about compression.
     pub const ENTRY_STORED: u16 = ENTRY_COMPRESSED | ENTRY_ZSTD | ENTRY_LZ4;
 }
 
-/// How an entry is stored. The numbers are those of the header's default.
+/// The compression of an entry. The numbers are those of the default in the header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Compression {
-    /// As one zstd frame.
+    /// One zstd frame.
     Zstd = 1,
-    /// As one LZ4 block, without a length in front.
+    /// One LZ4 block without a length prefix.
     Lz4 = 2,
 }
 
 impl Compression {
-    /// Returns the bits of an entry that is stored in this way.
+    /// Returns the flags of an entry with this compression.
     pub fn entry_flags(self) -> u16 {
         flags::ENTRY_COMPRESSED
             | match self {
@@ -75,41 +75,41 @@ impl Compression {
     }
 }
 
-/// First 64 bytes of a file.
+/// The header: the first 64 bytes of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
     /// Profile.
     pub role: Role,
-    /// See [`flags`].
+    /// Flags, see [`flags`].
     pub flags: u16,
-    /// Each entry starts at a multiple of this many bytes; 0 = anywhere.
+    /// Alignment of the entries, bytes; 0 = none.
     pub alignment: u8,
-    /// Number of the compression that entries have unless they say otherwise; informative.
+    /// Number of the default compression (informative).
     pub compression_default: u8,
-    /// Entries.
+    /// Number of entries.
     pub entry_count: u32,
-    /// Where the names start.
+    /// Offset of the names.
     pub names_offset: u64,
-    /// Where the content of the first entry starts.
+    /// Offset of the content.
     pub data_offset: u64,
-    /// Where the metadata starts; 0 = none.
+    /// Offset of the metadata; 0 = none.
     pub metadata_offset: u64,
     /// Length of the file, bytes.
     pub file_len: u64,
-    /// Bytes without a meaning, zero where nobody gave them one.
+    /// Reserved bytes, normally zero.
     pub reserved: [u8; 16],
 }
 
 impl Header {
-    /// Parses and checks what can be checked without the rest of the file of `file_len` bytes (section 4.1, steps 1 to 5).
+    /// Parses the header of a file of `file_len` bytes and checks it as far as possible without the rest.
     ///
     /// # Errors
     ///
-    /// `Unsupported` for another version; `Corrupt` and `Limit` for what contradicts the format.
+    /// `Unsupported` for another version; `Corrupt` or `Limit` for an invalid header.
     pub fn parse(bytes: &[u8; HEADER_LEN], file_len: u64) -> Result<Self> {
         let damaged = |detail: String| Err(Error::corrupt("Shard header", 0, detail));
         if bytes[..4] != MAGIC {
-            return damaged(format!("magic {:02x?}", &bytes[..4]));
+            return damaged(format!("magic is {:02x?}", &bytes[..4]));
         }
         if bytes[4] != VERSION {
             return Err(Error::Unsupported { what: "Shard version", found: bytes[4].to_string(), known: VERSION.to_string() });
@@ -174,41 +174,41 @@ impl Header {
         bytes
     }
 
-    /// Returns where the index ends, bytes.
+    /// Returns the offset at which the index ends.
     pub fn index_end(&self) -> u64 {
         index_end(self.entry_count)
     }
 
-    /// Says whether this bit is set.
+    /// Returns whether a flag is set.
     pub fn has(&self, flag: u16) -> bool {
         self.flags & flag != 0
     }
 }
 
-/// Returns where an index of `count` entries ends, bytes.
-pub fn index_end(count: u32) -> u64 {
+/// Returns the offset at which an index of `count` entries ends.
+pub(crate) fn index_end(count: u32) -> u64 {
     HEADER_LEN as u64 + u64::from(count) * INDEX_ENTRY_LEN as u64
 }
 
-/// Rounds up to a multiple of `alignment`; 0 and 1 = not at all. `None` beyond 64 bits.
-pub fn aligned(offset: u64, alignment: u8) -> Option<u64> {
+/// Rounds `offset` up to a multiple of `alignment`, where 0 is like 1. Returns `None` on overflow.
+pub(crate) fn aligned(offset: u64, alignment: u8) -> Option<u64> {
     offset.checked_next_multiple_of(u64::from(alignment.max(1)))
 }
 
 /// One record of the index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IndexEntry {
-    /// xxHash64 (seed 0) of the name, as stored.
+    /// Stored xxHash64 (seed 0) of the name.
     pub name_hash: u64,
-    /// Where the name starts, from [`Header::names_offset`].
+    /// Offset of the name, relative to [`Header::names_offset`].
     pub name_offset: u32,
     /// Length of the name, bytes.
     pub name_len: u16,
-    /// See [`flags`].
+    /// Flags, see [`flags`].
     pub flags: u16,
-    /// Where the content starts.
+    /// Offset of the content.
     pub data_offset: u64,
-    /// Length of the content as stored, bytes.
+    /// Length of the stored content, bytes.
     pub stored_len: u64,
     /// Length of the content, bytes.
     pub content_len: u64,
@@ -253,40 +253,40 @@ impl IndexEntry {
         bytes
     }
 
-    /// Says whether the content is stored compressed.
+    /// Returns whether the content is compressed.
     pub fn is_compressed(&self) -> bool {
         self.flags & flags::ENTRY_COMPRESSED != 0
     }
 
-    /// Returns where the stored content ends, or `None` beyond 64 bits.
+    /// Returns the offset at which the stored content ends, or `None` on overflow.
     pub fn data_end(&self) -> Option<u64> {
         self.data_offset.checked_add(self.stored_len)
     }
 }
 
 fn u16_at(bytes: &[u8], at: usize) -> u16 {
-    u16::from_le_bytes(*bytes[at..].first_chunk().expect("a fixed layout"))
+    u16::from_le_bytes(*bytes[at..].first_chunk().expect("within the fixed layout"))
 }
 
 fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    u32::from_le_bytes(*bytes[at..].first_chunk().expect("a fixed layout"))
+    u32::from_le_bytes(*bytes[at..].first_chunk().expect("within the fixed layout"))
 }
 
 fn u64_at(bytes: &[u8], at: usize) -> u64 {
-    u64::from_le_bytes(*bytes[at..].first_chunk().expect("a fixed layout"))
+    u64::from_le_bytes(*bytes[at..].first_chunk().expect("within the fixed layout"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Header and first record of the example in section 15 of the specification.
+    /// Header and first record of an example file.
     const EXAMPLE: [u8; 112] = {
         let mut bytes = [0; 112];
-        let head = *b"SHRD\x02\x01\xa2\x00\x00\x00\x30\x00\x02\x00\x00\x00\xa0";
+        let header = *b"SHRD\x02\x01\xa2\x00\x00\x00\x30\x00\x02\x00\x00\x00\xa0";
         let mut at = 0;
-        while at < head.len() {
-            bytes[at] = head[at];
+        while at < header.len() {
+            bytes[at] = header[at];
             at += 1;
         }
         bytes[24] = 0xa4;
@@ -301,7 +301,7 @@ mod tests {
     };
 
     #[test]
-    fn header_of_the_specification() {
+    fn header_of_example_is_parsed_and_encoded() {
         let bytes: [u8; HEADER_LEN] = *EXAMPLE.first_chunk().unwrap();
         let header = Header::parse(&bytes, 176).unwrap();
         let expected = Header {
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn record_of_the_specification() {
+    fn index_record_of_example_is_parsed_and_encoded() {
         let bytes: [u8; INDEX_ENTRY_LEN] = *EXAMPLE[64..].first_chunk().unwrap();
         let entry = IndexEntry::parse(&bytes);
         assert_eq!((entry.name_hash, entry.name_offset, entry.name_len), (0x5c80_c096_8304_1123, 0, 1));
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn rounding() {
+    fn aligned_rounds_up_and_detects_overflow() {
         for (offset, alignment, expected) in
             [(5, 0, Some(5)), (5, 1, Some(5)), (5, 16, Some(16)), (64, 64, Some(64)), (15, 7, Some(21)), (u64::MAX, 64, None)]
         {

@@ -1,4 +1,4 @@
-//! Opens a file, finds entries by name and reads their content.
+//! Opens files, finds entries by name and reads their content.
 //!
 //! Specification: shard.md, section 4.
 
@@ -8,47 +8,47 @@ use std::sync::{Arc, OnceLock};
 
 use xxhash_rust::xxh64::xxh64;
 
+use crate::content;
+use crate::entry_paths::quote_name;
 use crate::layout::{
-    HEADER_LEN, Header, INDEX_ENTRY_LEN, IndexEntry, MAGIC, MAX_ENTRIES, MAX_NAMES_LEN, MAX_PAYLOAD, Role, aligned, flags,
+    HEADER_LEN, Header, INDEX_ENTRY_LEN, IndexEntry, MAGIC, MAX_CONTENT_LEN, MAX_ENTRIES, MAX_NAMES_LEN, Role, aligned, flags,
 };
-use crate::names::in_remark;
-use crate::payload;
 use nra_core::error::{Error, Result};
 use nra_core::source::ReadAt;
 
-/// Bytes read at once while the checksum of a long entry is taken.
-const STEP: usize = 1 << 20;
-/// Index records read at once.
-const RECORDS: usize = 16_384;
-/// Low bits of a word of the [`Lookup`], which hold the number of an entry.
+/// Bytes read at a time for the checksum of a long entry.
+const READ_LEN: usize = 1 << 20;
+/// Index records read at a time.
+const RECORDS_PER_READ: usize = 16_384;
+/// Low bits of a word in [`NameLookup`] that hold the number of an entry.
 const NUMBER_BITS: u32 = 24;
 const _: () = assert!(MAX_ENTRIES < 1 << NUMBER_BITS);
 
-/// An opened file: its index, and content on demand.
+/// An open file. The index is in memory; content is read on demand.
 ///
-/// Entries are numbered from 0 in the order of the index. Reading is safe to share between threads.
+/// Entries are numbered from 0 in the order of the index. Several threads can read at the same time.
 pub struct Shard {
     source: Arc<dyn ReadAt>,
     header: Header,
     entries: Vec<IndexEntry>,
     names: Vec<u8>,
-    lookup: OnceLock<Lookup>,
-    /// Whole content was read and its checksum found right.
-    checked: Vec<AtomicBool>,
+    lookup: OnceLock<NameLookup>,
+    /// For each entry, whether its checksum was verified.
+    verified: Vec<AtomicBool>,
     data_end: u64,
 }
 
 impl Shard {
-    /// Says whether a file begins like one of this kind.
-    pub fn is_magic(first: &[u8]) -> bool {
+    /// Returns whether the first bytes of a file are those of a Shard file.
+    pub fn has_magic(first: &[u8]) -> bool {
         first.starts_with(&MAGIC)
     }
 
-    /// Opens a file: reads header, index and names and checks that they make sense together.
+    /// Opens a file: reads and checks header, index and names.
     ///
     /// # Errors
     ///
-    /// `Unsupported` for another version, `Limit` and `Corrupt` for what contradicts the format, `Io`.
+    /// `Unsupported` for another version; `Limit` or `Corrupt` for an invalid file; `Io`.
     pub fn open(source: Arc<dyn ReadAt>) -> Result<Self> {
         let file_len = source.len();
         let mut first = [0; HEADER_LEN];
@@ -60,8 +60,8 @@ impl Shard {
         let entries = read_index(&*source, &header)?;
         let data_end = check_order(&header, &entries)?;
         let names = read_names(&*source, &header, &entries)?;
-        let checked = entries.iter().map(|_| AtomicBool::new(false)).collect();
-        Ok(Self { source, header, entries, names, lookup: OnceLock::new(), checked, data_end })
+        let verified = entries.iter().map(|_| AtomicBool::new(false)).collect();
+        Ok(Self { source, header, entries, names, lookup: OnceLock::new(), verified, data_end })
     }
 
     /// Returns the header.
@@ -74,16 +74,16 @@ impl Shard {
         &self.entries
     }
 
-    /// Returns the name of an entry: any bytes, also none.
+    /// Returns the name of an entry, which may be any bytes, or empty.
     ///
     /// # Panics
     ///
-    /// When there is no such entry.
+    /// If there is no such entry.
     pub fn name(&self, number: usize) -> &[u8] {
         &self.names[name_range(&self.entries[number])]
     }
 
-    /// Returns the number of the first entry of this name.
+    /// Returns the number of the first entry with this name.
     pub fn find(&self, name: &[u8]) -> Option<usize> {
         let hash = xxh64(name, 0) >> NUMBER_BITS;
         let words = &self.lookup().words;
@@ -91,18 +91,18 @@ impl Shard {
         words.get(at).map(|&word| number_of(word)).filter(|&number| self.name(number) == name)
     }
 
-    fn lookup(&self) -> &Lookup {
-        self.lookup.get_or_init(|| Lookup::new(self))
+    fn lookup(&self) -> &NameLookup {
+        self.lookup.get_or_init(|| NameLookup::new(self))
     }
 
-    /// Returns the metadata, JSON as it stands in the file, or `None` when there is none.
+    /// Returns the stored metadata in JSON, or `None` if there are none.
     ///
     /// # Errors
     ///
-    /// `Corrupt` when it does not lie behind the data; `Io`.
+    /// `Corrupt` if they do not follow the content; `Limit`; `Io`.
     pub fn metadata(&self) -> Result<Option<Vec<u8>>> {
         let Some(Range { start, end }) = self.metadata_range()? else { return Ok(None) };
-        let limit = MAX_PAYLOAD;
+        let limit = MAX_CONTENT_LEN;
         let found = end - start;
         let len = usize::try_from(found).ok().filter(|_| found <= limit);
         let mut bytes = vec![0; len.ok_or(Error::Limit { what: "length of the metadata", found, limit })?];
@@ -110,185 +110,193 @@ impl Shard {
         Ok(Some(bytes))
     }
 
-    /// Returns where the metadata lie in the file, or `None` when there are none.
+    /// Returns the range of the metadata in the file, or `None` if there are none.
     ///
     /// # Errors
     ///
-    /// `Corrupt` when that is not behind the data.
+    /// `Corrupt` if they do not follow the content.
     pub fn metadata_range(&self) -> Result<Option<Range<u64>>> {
         let Header { metadata_offset: start, file_len, .. } = self.header;
         if start == 0 {
             return Ok(None);
         }
         if start < self.data_end || start > file_len {
-            let detail = format!("it starts there, the data ends at {} and the file at {file_len}", self.data_end);
+            let detail = format!("expected between the end of the content ({}) and of the file ({file_len})", self.data_end);
             return Err(Error::corrupt("Shard metadata", start, detail));
         }
         Ok(Some(start..file_len))
     }
 
-    /// Returns where the content of the last entry ends, bytes.
+    /// Returns the offset at which the content of the last entry ends.
     pub(super) fn data_end(&self) -> u64 {
         self.data_end
     }
 
-    /// Reads the whole content of an entry and checks it, at most `limit` bytes.
+    /// Reads and verifies the content of an entry, of at most `limit` bytes.
     ///
     /// # Errors
     ///
-    /// `Corrupt` when length, compression or checksum are wrong; `Limit` when the content is longer.
+    /// `Corrupt` if length, compression or checksum are wrong; `Limit` if the content is too long; `Io`.
     ///
     /// # Panics
     ///
-    /// When there is no such entry.
+    /// If there is no such entry.
     pub fn read(&self, number: usize, limit: u64) -> Result<Vec<u8>> {
         let entry = &self.entries[number];
         let longest = entry.stored_len.max(entry.content_len);
         if entry.is_compressed() {
-            payload::check_len(entry).map_err(|detail| self.damaged(number, &detail))?;
+            content::checked_len(entry).map_err(|detail| self.damaged(number, &detail))?;
         }
         let len = usize::try_from(entry.stored_len).ok().filter(|_| longest <= limit);
         let len = len.ok_or(Error::Limit { what: "length of the content", found: longest, limit })?;
-        self.check_plain(number)?;
+        self.check_uncompressed_len(number)?;
         let mut stored = vec![0; len];
         self.source.read_exact_at(entry.data_offset, &mut stored)?;
-        let content = payload::unpack(&self.header, entry, stored).map_err(|detail| self.damaged(number, &detail))?;
-        self.checked[number].store(true, Ordering::Relaxed);
+        let content = content::decompress_entry(&self.header, entry, stored).map_err(|detail| self.damaged(number, &detail))?;
+        self.verified[number].store(true, Ordering::Relaxed);
         Ok(content)
     }
 
-    /// Reads the first `len` bytes of the content of an entry, or all of it if that is shorter. No checksum is compared, and no more is read and
-    /// decompressed than these bytes need.
+    /// Reads the first `len` bytes of the content of an entry, or all of it if it is shorter.
+    ///
+    /// No checksum is compared, and only the necessary bytes are read and decompressed.
     ///
     /// # Errors
     ///
-    /// `Corrupt` when lengths or compression are wrong.
+    /// `Corrupt` if lengths or compression are wrong; `Io`.
     ///
     /// # Panics
     ///
-    /// When there is no such entry.
-    pub fn prefix(&self, number: usize, len: usize) -> Result<Vec<u8>> {
+    /// If there is no such entry.
+    pub fn read_prefix(&self, number: usize, len: usize) -> Result<Vec<u8>> {
         let entry = &self.entries[number];
-        self.check_plain(number)?;
-        let fits = |len: u64, most: usize| usize::try_from(len).map_or(most, |len| len.min(most));
-        let len = fits(entry.content_len, len);
+        self.check_uncompressed_len(number)?;
+        let limited = |len: u64, limit: usize| usize::try_from(len).map_or(limit, |len| len.min(limit));
+        let len = limited(entry.content_len, len);
         let damaged = |detail: String| self.damaged(number, &detail);
-        let needed = payload::needed_for_prefix(&self.header, entry, len).map_err(damaged)?;
-        let mut stored = vec![0; fits(entry.stored_len, needed)];
+        let needed = content::stored_len_for_prefix(&self.header, entry, len).map_err(damaged)?;
+        let mut stored = vec![0; limited(entry.stored_len, needed)];
         self.source.read_exact_at(entry.data_offset, &mut stored)?;
-        payload::unpack_prefix(&self.header, entry, &stored, len).map_err(damaged)
+        content::decompress_prefix_of_entry(&self.header, entry, &stored, len).map_err(damaged)
     }
 
-    /// Returns where in the file the content of an entry lies as it is, or `None` for a compressed entry. The checksum has been checked.
+    /// Returns the range of an uncompressed entry in the file, after verifying its checksum. Returns
+    /// `None` for a compressed entry.
     ///
-    /// The content starts at a multiple of [`Header::alignment`]: a caller that has mapped the file gets the entry without a copy as this range
-    /// of its mapping.
+    /// The range starts at a multiple of [`Header::alignment`]. A caller that has mapped the file can
+    /// use this range of the mapping without a copy.
     ///
     /// # Errors
     ///
-    /// `Corrupt` when length or checksum are wrong.
+    /// `Corrupt` if length or checksum are wrong; `Io`.
     ///
     /// # Panics
     ///
-    /// When there is no such entry.
-    pub fn plain_range(&self, number: usize) -> Result<Option<Range<u64>>> {
+    /// If there is no such entry.
+    pub fn uncompressed_range(&self, number: usize) -> Result<Option<Range<u64>>> {
         let entry = &self.entries[number];
         if entry.is_compressed() {
             return Ok(None);
         }
-        self.check_plain(number)?;
+        self.check_uncompressed_len(number)?;
         let range = entry.data_offset..entry.data_offset + entry.stored_len;
-        if !self.checked[number].load(Ordering::Relaxed) {
-            self.check_stored(number, &range)?;
+        if !self.verified[number].load(Ordering::Relaxed) {
+            self.verify_stored(number, &range)?;
         }
         Ok(Some(range))
     }
 
-    /// Returns the content of an entry as a part of `file`, the bytes of the whole file that the caller has in memory or mapped; `None` for a
-    /// compressed entry. Nothing is copied.
+    /// Returns the content of an uncompressed entry as a slice of `file`, the bytes of the whole file.
+    /// Returns `None` for a compressed entry.
     ///
     /// # Errors
     ///
-    /// As [`Shard::plain_range`]; `Usage` when `file` is not as long as the file was.
+    /// As [`Shard::uncompressed_range`]; `Usage` if the length of `file` differs from that of the file.
     ///
     /// # Panics
     ///
-    /// When there is no such entry.
-    pub fn plain_slice<'a>(&self, number: usize, file: &'a [u8]) -> Result<Option<&'a [u8]>> {
+    /// If there is no such entry.
+    pub fn uncompressed_slice<'a>(&self, number: usize, file: &'a [u8]) -> Result<Option<&'a [u8]>> {
         if file.len() as u64 != self.header.file_len {
-            let detail = format!("{} bytes given for a file of {}", file.len(), self.header.file_len);
+            let detail =
+                format!("cannot return a slice: {} bytes passed for a file of {} bytes", file.len(), self.header.file_len);
             return Err(Error::Usage { detail });
         }
-        let Some(range) = self.plain_range(number)? else { return Ok(None) };
-        let within = |offset| usize::try_from(offset).expect("no more than the length of a slice");
-        Ok(Some(&file[within(range.start)..within(range.end)]))
+        let Some(range) = self.uncompressed_range(number)? else { return Ok(None) };
+        let index = |offset| usize::try_from(offset).expect("at most the length of the slice");
+        Ok(Some(&file[index(range.start)..index(range.end)]))
     }
 
-    /// Says what is odd about the file, although it reads: duplicate names, hashes that are not those of the names, damaged metadata.
+    /// Returns remarks about problems that do not prevent reading, such as duplicate names, wrong hashes or
+    /// damaged metadata.
     pub fn remarks(&self) -> Vec<String> {
         let mut remarks = Vec::new();
-        let told = |found: &Found| {
-            let more = match found.count - 1 {
+        let quote = |affected: &AffectedEntries| {
+            let more = match affected.count - 1 {
                 0 => String::new(),
                 more => format!(" (and {more} more)"),
             };
-            format!("{}{more}", in_remark(self.name(found.first)))
+            format!("{}{more}", quote_name(self.name(affected.first)))
         };
-        let Lookup { wrong, again, .. } = self.lookup();
-        if let Some(wrong) = wrong {
-            remarks.push(format!("the stored hash of name {} is wrong", told(wrong)));
+        let NameLookup { wrong_hashes, duplicates, .. } = self.lookup();
+        if let Some(wrong_hashes) = wrong_hashes {
+            remarks.push(format!("the stored hash of name {} is wrong", quote(wrong_hashes)));
         }
-        if let Some(again) = again {
-            remarks.push(format!("name {} stands more than once; the first one counts", told(again)));
+        if let Some(duplicates) = duplicates {
+            remarks.push(format!("duplicate name {}; the first entry is used", quote(duplicates)));
         }
         if let Err(error) = self.metadata_range() {
             remarks.push(error.to_string());
         }
-        match self.bytes_behind() {
+        match self.trailing_bytes() {
             0 => {}
-            1 => remarks.push("1 byte behind the data is no metadata and belongs to nothing".to_owned()),
-            more => remarks.push(format!("{more} bytes behind the data are no metadata and belong to nothing")),
+            1 => remarks.push("1 byte after the content is not used".to_owned()),
+            more => remarks.push(format!("{more} bytes after the content are not used")),
         }
         remarks
     }
 
-    /// Returns how many bytes come behind the data of a file without metadata, but for padding of the last entry.
-    fn bytes_behind(&self) -> u64 {
+    /// Returns the number of bytes after the content of a file without metadata, unless they are padding.
+    fn trailing_bytes(&self) -> u64 {
         let Header { metadata_offset, file_len, alignment, .. } = self.header;
         let is_padding = aligned(self.data_end, alignment) == Some(file_len);
         if metadata_offset != 0 || is_padding { 0 } else { file_len.saturating_sub(self.data_end) }
     }
 
-    /// Says whether the index has something that no file written by nra has: a wrong hash, no checksums, content in another order.
+    /// Returns whether the index has a property that nra does not write: wrong hashes, no checksums, or
+    /// content in another order.
     pub(super) fn is_unusual(&self) -> bool {
         let lacks_checksums = !self.header.has(flags::HAS_CHECKSUMS);
-        let unchecked = |entry: &IndexEntry| entry.checksum == 0 && entry.stored_len > 0;
-        self.lookup().wrong.is_some()
-            || (lacks_checksums && self.entries.iter().any(unchecked))
+        let has_no_checksum = |entry: &IndexEntry| entry.checksum == 0 && entry.stored_len > 0;
+        self.lookup().wrong_hashes.is_some()
+            || (lacks_checksums && self.entries.iter().any(has_no_checksum))
             || !self.entries.is_sorted_by_key(|entry| entry.data_offset)
     }
 
-    /// A plain entry is as long as its stored bytes.
-    fn check_plain(&self, number: usize) -> Result<()> {
+    /// Checks that the content of an uncompressed entry is as long as its stored bytes.
+    fn check_uncompressed_len(&self, number: usize) -> Result<()> {
         let entry = &self.entries[number];
         if entry.is_compressed() || entry.stored_len == entry.content_len {
             return Ok(());
         }
-        Err(self
-            .damaged(number, &format!("{} bytes of content in {} that are not compressed", entry.content_len, entry.stored_len)))
+        Err(self.damaged(
+            number,
+            &format!("{} bytes of content, but {} stored bytes without compression", entry.content_len, entry.stored_len),
+        ))
     }
 
-    fn check_stored(&self, number: usize, range: &Range<u64>) -> Result<()> {
-        let mut buffer = vec![0; usize::try_from(range.end - range.start).unwrap_or(STEP).min(STEP)];
-        let (mut at, mut sum) = (range.start, 0);
+    /// Verifies the checksum of an uncompressed entry.
+    fn verify_stored(&self, number: usize, range: &Range<u64>) -> Result<()> {
+        let mut buffer = vec![0; usize::try_from(range.end - range.start).unwrap_or(READ_LEN).min(READ_LEN)];
+        let (mut at, mut checksum) = (range.start, 0);
         while at < range.end {
-            let len = usize::try_from(range.end - at).unwrap_or(STEP).min(STEP);
+            let len = usize::try_from(range.end - at).unwrap_or(READ_LEN).min(READ_LEN);
             self.source.read_exact_at(at, &mut buffer[..len])?;
-            sum = crc32c::crc32c_append(sum, &buffer[..len]);
+            checksum = crc32c::crc32c_append(checksum, &buffer[..len]);
             at += len as u64;
         }
-        payload::check_sum(&self.header, &self.entries[number], sum).map_err(|detail| self.damaged(number, &detail))?;
-        self.checked[number].store(true, Ordering::Relaxed);
+        content::check_checksum(&self.header, &self.entries[number], checksum).map_err(|detail| self.damaged(number, &detail))?;
+        self.verified[number].store(true, Ordering::Relaxed);
         Ok(())
     }
 
@@ -297,68 +305,71 @@ impl Shard {
     }
 }
 
-/// Entries that something is odd about.
-struct Found {
-    /// Number of the first one.
+/// The entries that a remark is about.
+struct AffectedEntries {
+    /// Number of the first entry.
     first: usize,
-    /// How many there are, at least 1.
+    /// Number of entries, at least 1.
     count: usize,
 }
 
-impl Found {
+impl AffectedEntries {
     fn of(numbers: impl Iterator<Item = usize>) -> Option<Self> {
-        numbers.fold(None, |found, number| match found {
+        numbers.fold(None, |affected, number| match affected {
             None => Some(Self { first: number, count: 1 }),
             Some(Self { first, count }) => Some(Self { first: first.min(number), count: count + 1 }),
         })
     }
 }
 
-/// Finds entries by the hashes of their names, which are computed: those in the file may be wrong.
-struct Lookup {
-    /// The first bits of the hash and the number of each entry, in the order of these bits, the name and the number: names of equal hash can be
-    /// made at will, and must not be searched one by one.
+/// An index of entries by name.
+///
+/// It uses computed hashes, as those in the file may be wrong.
+struct NameLookup {
+    /// For each entry, the high bits of the hash and the number, sorted by these bits, the name and the
+    /// number. Sorting by name keeps look-ups fast even if many names have the same hash.
     words: Vec<u64>,
-    /// Entries whose hash in the file is another one.
-    wrong: Option<Found>,
-    /// Entries that have the name of one in front of them.
-    again: Option<Found>,
+    /// Entries with a wrong hash in the file.
+    wrong_hashes: Option<AffectedEntries>,
+    /// Entries with the name of a preceding entry.
+    duplicates: Option<AffectedEntries>,
 }
 
-impl Lookup {
+impl NameLookup {
     fn new(shard: &Shard) -> Self {
         let mut words = Vec::with_capacity(shard.entries.len());
-        let wrong = Found::of(shard.entries.iter().enumerate().filter_map(|(number, entry)| {
+        let wrong_hashes = AffectedEntries::of(shard.entries.iter().enumerate().filter_map(|(number, entry)| {
             let hash = xxh64(shard.name(number), 0);
             words.push(hash >> NUMBER_BITS << NUMBER_BITS | number as u64);
             (entry.name_hash != hash).then_some(number)
         }));
         words.sort_unstable();
         let name = |word: u64| shard.name(number_of(word));
-        let mut again = Vec::new();
-        let alike = words.chunk_by_mut(|a, b| a >> NUMBER_BITS == b >> NUMBER_BITS).filter(|alike| alike.len() > 1);
-        for alike in alike {
-            alike.sort_unstable_by(|&a, &b| name(a).cmp(name(b)).then(a.cmp(&b)));
-            let pairs = alike.windows(2).filter(|pair| name(pair[0]) == name(pair[1]));
-            again.extend(pairs.map(|pair| number_of(pair[1])));
+        let mut duplicates = Vec::new();
+        let collisions = words.chunk_by_mut(|a, b| a >> NUMBER_BITS == b >> NUMBER_BITS).filter(|words| words.len() > 1);
+        for words in collisions {
+            words.sort_unstable_by(|&a, &b| name(a).cmp(name(b)).then(a.cmp(&b)));
+            let pairs = words.windows(2).filter(|pair| name(pair[0]) == name(pair[1]));
+            duplicates.extend(pairs.map(|pair| number_of(pair[1])));
         }
-        let again = Found::of(again.into_iter());
-        Self { words, wrong, again }
+        let duplicates = AffectedEntries::of(duplicates.into_iter());
+        Self { words, wrong_hashes, duplicates }
     }
 }
 
-/// Returns the number in a word of the [`Lookup`].
+/// Returns the number of the entry in a word of [`NameLookup`].
 fn number_of(word: u64) -> usize {
     usize::try_from(word & ((1 << NUMBER_BITS) - 1)).expect("less than the limit of entries")
 }
 
+/// Reads the index.
 fn read_index(source: &dyn ReadAt, header: &Header) -> Result<Vec<IndexEntry>> {
     let count = header.entry_count as usize;
     let mut entries = Vec::with_capacity(count);
-    let mut buffer = vec![0; count.min(RECORDS) * INDEX_ENTRY_LEN];
+    let mut buffer = vec![0; count.min(RECORDS_PER_READ) * INDEX_ENTRY_LEN];
     let mut at = HEADER_LEN as u64;
     while entries.len() < count {
-        let bytes = &mut buffer[..(count - entries.len()).min(RECORDS) * INDEX_ENTRY_LEN];
+        let bytes = &mut buffer[..(count - entries.len()).min(RECORDS_PER_READ) * INDEX_ENTRY_LEN];
         source.read_exact_at(at, bytes)?;
         at += bytes.len() as u64;
         let (records, _) = bytes.as_chunks();
@@ -367,23 +378,24 @@ fn read_index(source: &dyn ReadAt, header: &Header) -> Result<Vec<IndexEntry>> {
     Ok(entries)
 }
 
-/// Checks that the entries lie in the data, in the order of the index and apart from each other; returns where the last one ends.
+/// Checks that the content of the entries is in index order, without overlap and within the file. Returns
+/// the end of the last entry.
 fn check_order(header: &Header, entries: &[IndexEntry]) -> Result<u64> {
     let mut end = header.data_offset;
-    let mut follow = |number: usize| {
+    let mut check_next = |number: usize| {
         let entry = &entries[number];
         let damaged = |detail: String| {
             let offset = HEADER_LEN as u64 + (number * INDEX_ENTRY_LEN) as u64;
             Err(Error::corrupt("Shard index record", offset, format!("entry {number}: {detail}")))
         };
         if entry.data_offset < end {
-            return damaged(format!("content at {}, {end} or more expected", entry.data_offset));
+            return damaged(format!("content starts at {}, {end} or more expected", entry.data_offset));
         }
         match entry.data_end() {
             Some(data_end) if data_end <= header.file_len => end = data_end,
             _ => {
                 let (IndexEntry { stored_len, data_offset, .. }, Header { file_len, .. }) = (entry, header);
-                return damaged(format!("{stored_len} bytes at {data_offset} do not lie in a file of {file_len}"));
+                return damaged(format!("{stored_len} bytes at {data_offset} are not within the file ({file_len} bytes)"));
             }
         }
         Ok(())
@@ -391,32 +403,32 @@ fn check_order(header: &Header, entries: &[IndexEntry]) -> Result<u64> {
     if header.role == Role::EPISODE {
         let mut order: Vec<usize> = (0..entries.len()).collect();
         order.sort_by_key(|&number| (entries[number].data_offset, entries[number].stored_len));
-        order.into_iter().try_for_each(follow)?;
+        order.into_iter().try_for_each(check_next)?;
     } else {
-        (0..entries.len()).try_for_each(&mut follow)?;
+        (0..entries.len()).try_for_each(&mut check_next)?;
     }
     Ok(end)
 }
 
-/// Reads the names as far as there are any: a streaming writer leaves a gap behind them that may be long.
+/// Reads the names, but not the gap after them, which streaming writers leave and which may be long.
 fn read_names(source: &dyn ReadAt, header: &Header, entries: &[IndexEntry]) -> Result<Vec<u8>> {
-    let room = header.data_offset - header.names_offset;
-    let (mut len, mut sum) = (0, 0u64);
+    let names_len = header.data_offset - header.names_offset;
+    let (mut used_len, mut total_len) = (0, 0u64);
     for (number, entry) in entries.iter().enumerate() {
         let end = u64::from(entry.name_offset) + u64::from(entry.name_len);
-        if end > room {
+        if end > names_len {
             let offset = HEADER_LEN as u64 + (number * INDEX_ENTRY_LEN) as u64;
-            let detail = format!("entry {number}: a name that ends at {end} of {room} bytes of names");
+            let detail = format!("entry {number}: the name ends at {end}, past the end of the names ({names_len} bytes)");
             return Err(Error::corrupt("Shard index record", offset, detail));
         }
-        len = len.max(end);
-        sum += u64::from(entry.name_len);
+        used_len = used_len.max(end);
+        total_len += u64::from(entry.name_len);
     }
-    // Names that lie apart fit. Records that share one long name would be work without end.
-    if sum > MAX_NAMES_LEN {
-        return Err(Error::Limit { what: "length of the names", found: sum, limit: MAX_NAMES_LEN });
+    // Only overlapping names can exceed the limit. Many records that share a long name would be slow.
+    if total_len > MAX_NAMES_LEN {
+        return Err(Error::Limit { what: "length of the names", found: total_len, limit: MAX_NAMES_LEN });
     }
-    let mut names = vec![0; usize::try_from(len).expect("at most the limit of the names")];
+    let mut names = vec![0; usize::try_from(used_len).expect("at most the limit of the names")];
     source.read_exact_at(header.names_offset, &mut names)?;
     Ok(names)
 }

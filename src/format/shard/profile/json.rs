@@ -1,27 +1,26 @@
-//! JSON as the profiles have it: looked up by key, so that unknown keys, and values of another type than expected, do no harm.
+//! Access to the JSON of profiles by key. Unknown keys and values of unexpected types are ignored.
 
 use serde_json::Value;
 
 use nra_core::description::{Description, short};
 use nra_core::error::{Error, Result};
 
-/// Length of a piece of JSON that is read, bytes. In memory it takes up to 32 times as much.
-pub const MAX_JSON: u64 = 4 << 20;
-/// Keys and values of an object that are told.
-const MAX_TOLD: usize = 50;
+/// Longest JSON that is read, bytes. It takes up to 32 times as much memory.
+pub const MAX_JSON_LEN: u64 = 4 << 20;
+/// Largest number of elements of a list or object that are shown.
+const MAX_SHOWN: usize = 50;
 
-/// Reads a piece of JSON that begins at `offset` of the file.
+/// Parses JSON that starts at `offset` in the file.
 ///
 /// # Errors
 ///
-/// `Corrupt`.
-pub fn read(structure: &'static str, offset: u64, bytes: &[u8]) -> Result<Value> {
-    serde_json::from_slice(bytes)
-        .map_err(|error| Error::corrupt(structure, offset, format!("not the JSON it should be: {error}")))
+/// `Corrupt` if it is invalid.
+pub fn parse(structure: &'static str, offset: u64, bytes: &[u8]) -> Result<Value> {
+    serde_json::from_slice(bytes).map_err(|error| Error::corrupt(structure, offset, format!("invalid JSON: {error}")))
 }
 
-/// Returns a text, number or truth value as text; nothing for everything else, and for an empty text.
-pub fn word(value: &Value) -> Option<String> {
+/// Returns a text, number or boolean as text. Returns `None` for other values and for an empty text.
+pub fn text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()).filter(|text| !text.is_empty()),
         Value::Number(number) => Some(number.to_string()),
@@ -30,26 +29,26 @@ pub fn word(value: &Value) -> Option<String> {
     }
 }
 
-/// Returns a number that is not negative; some writers have it as text.
+/// Returns a non-negative integer. Some writers store it as text.
 pub fn number(value: &Value) -> Option<u64> {
     value.as_u64().or_else(|| value.as_str()?.parse().ok())
 }
 
-/// Returns a list of numbers that are not negative.
+/// Returns a list of non-negative integers.
 pub fn numbers(value: &Value) -> Option<Vec<u64>> {
     value.as_array()?.iter().map(number).collect()
 }
 
-/// Returns a value in a few words: lists and objects by what is directly in them, which may be short JSON.
+/// Returns a short text for a value. Values in lists and objects appear as short JSON.
 pub fn brief(value: &Value) -> String {
-    let listed = |open: &str, items: &mut dyn Iterator<Item = String>, close: &str| {
-        let mut items: Vec<String> = items.take(MAX_TOLD + 1).collect();
-        if items.len() > MAX_TOLD {
-            items[MAX_TOLD] = "…".into();
+    let listed = |open: &str, elements: &mut dyn Iterator<Item = String>, close: &str| {
+        let mut elements: Vec<String> = elements.take(MAX_SHOWN + 1).collect();
+        if elements.len() > MAX_SHOWN {
+            elements[MAX_SHOWN] = "…".into();
         }
-        format!("{open}{}{close}", items.join(", "))
+        format!("{open}{}{close}", elements.join(", "))
     };
-    let simple = |value: &Value| word(value).unwrap_or_else(|| short(&value.to_string()));
+    let simple = |value: &Value| text(value).unwrap_or_else(|| short(&value.to_string()));
     let text = match value {
         Value::Array(values) => listed("[", &mut values.iter().map(simple), "]"),
         Value::Object(map) => {
@@ -60,8 +59,8 @@ pub fn brief(value: &Value) -> String {
     short(&text)
 }
 
-/// Adds what a key stands for to the facts, if it is there and says anything.
-pub fn fact(table: &mut Description, label: &str, value: &Value) {
+/// Adds a value to the facts unless it is missing or empty.
+pub fn add_fact(table: &mut Description, label: &str, value: &Value) {
     let is_empty = match value {
         Value::Null => true,
         Value::String(text) => text.is_empty(),
@@ -74,10 +73,10 @@ pub fn fact(table: &mut Description, label: &str, value: &Value) {
     }
 }
 
-/// Adds the keys of an object to the facts.
-pub fn facts(table: &mut Description, value: &Value) {
-    for (key, value) in value.as_object().into_iter().flatten().take(MAX_TOLD) {
-        fact(table, key, value);
+/// Adds the values of an object to the facts.
+pub fn add_facts(table: &mut Description, value: &Value) {
+    for (key, value) in value.as_object().into_iter().flatten().take(MAX_SHOWN) {
+        add_fact(table, key, value);
     }
 }
 
@@ -88,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_in_a_few_words() {
+    fn values_become_short_texts_and_numbers() {
         for (value, expected) in [
             (json!(null), "null"),
             (json!(18_446_744_073_709_551_615u64), "18446744073709551615"),

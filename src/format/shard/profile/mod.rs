@@ -1,8 +1,9 @@
-//! What is inside a Shard file: what its role promises and its headers say.
+//! Descriptions of Shard files and their entries, according to the profile of the file.
 //!
-//! A [`Profile`] is made once for a file, from the few pieces of JSON that its role has; it describes the whole, and each entry by the first bytes of
-//! its content. Nothing else is read, and what does not read is told and costs only what it would have said. Checksums of content are not
-//! compared. Entries of a role without a layout are described by their content types alone.
+//! A [`Profile`] is read once for a file, from the metadata and the JSON entries of its role. It describes
+//! the file, and each entry by the first bytes of its content. Nothing else is read, and checksums of other
+//! content are not compared. Damage is reported and only affects the facts that depend on the damaged part.
+//! Entries of roles without a layout are described by their content types.
 //!
 //! Specification: shard.md, section 5.
 
@@ -12,7 +13,7 @@ mod episode;
 mod json;
 mod manifest;
 mod model;
-mod record;
+mod sample_record;
 mod samples;
 mod tensor;
 
@@ -27,23 +28,24 @@ use crate::{Role, Shard};
 use nra_core::description::Description;
 use nra_core::error::{Error, Result};
 
-/// Content types that are looked at (shard.md, section 1.3).
+/// The content type of entries without one (shard.md, section 1.3).
 const UNTYPED: u16 = 0;
+/// The content type of tensors.
 const TENSOR: u16 = 1;
-/// What a content is, by its type; empty where the numbers have no one meaning.
-const TYPES: [&str; 18] = [
+/// Names of content types by number; empty if a number is ambiguous.
+const TYPE_NAMES: [&str; 18] = [
     "", "tensor", "JSON", "Cowrie", "GLYPH", "text", "image", "audio", "video", "protobuf", "blob", "", "", "", "", "", "",
     "column",
 ];
-/// Name for messages about JSON in entries.
+/// Name of JSON entries in messages.
 const JSON: &str = "JSON of the profile";
-/// Name for messages about the metadata.
+/// Name of the metadata in messages.
 const METADATA: &str = "Shard metadata";
-/// Keys of the metadata that are told, and what they are called.
-const KEYS: [(&str, &str); 12] = [
+/// Keys of the metadata that are shown, with their labels.
+const FILE_KEYS: [(&str, &str); 12] = [
     ("schema_version", "schema"),
     ("schema_uri", "schema URI"),
-    ("schema_id", "schema id"),
+    ("schema_id", "schema ID"),
     ("created_at", "created"),
     ("source_uri", "source"),
     ("producer", "producer"),
@@ -54,7 +56,7 @@ const KEYS: [(&str, &str); 12] = [
     ("profile_meta", "profile facts"),
     ("extra", "extra"),
 ];
-/// Keys of an entry in the metadata that are told, and what they are called.
+/// Keys of an entry in the metadata that are shown, with their labels.
 const ENTRY_KEYS: [(&str, &str); 13] = [
     ("content_type", "content type"),
     ("semantic_type", "meaning"),
@@ -70,63 +72,63 @@ const ENTRY_KEYS: [(&str, &str); 13] = [
     ("stats", "statistics"),
     ("extra", "extra"),
 ];
-/// A time that Go writes for none.
+/// The time that Go writes if there is none.
 const NO_TIME: &str = "0001-01-01T00:00:00Z";
 
-/// What the entries of a file mean.
-trait Face: Send + Sync {
-    /// Describes an entry; `None` when its name or type say nothing.
-    fn describe(&self, shard: &Shard, number: usize) -> Result<Option<Description>>;
+/// Describes files of one role.
+trait RoleReader: Send + Sync {
+    /// Describes an entry. Returns `None` if its name and type have no meaning in this role.
+    fn describe_entry(&self, shard: &Shard, number: usize) -> Result<Option<Description>>;
 
-    /// Adds what there is to say about the whole.
-    fn sum_up(&self, shard: &Shard, table: &mut Description) -> Result<()>;
+    /// Adds facts about the file.
+    fn describe_file(&self, shard: &Shard, table: &mut Description) -> Result<()>;
 }
 
-/// What a file is for, and what its metadata says.
+/// The role and the metadata of a file, which describe it.
 pub struct Profile {
     role: Role,
     metadata: Value,
-    face: Box<dyn Face>,
-    /// What did not read of it.
+    reader: Box<dyn RoleReader>,
+    /// Parts that could not be read.
     problems: Vec<String>,
 }
 
 impl Profile {
-    /// Reads what belongs to the whole file.
+    /// Reads the metadata and the JSON entries of the role.
     ///
     /// # Errors
     ///
-    /// `Io` only: what is damaged is told by [`Profile::whole`].
+    /// Only `Io`. Damage is reported by [`Profile::describe_file`].
     pub fn read(shard: &Shard) -> Result<Self> {
         let mut problems = Vec::new();
-        let metadata = told(metadata(shard), &mut problems)?;
-        let face: Box<dyn Face> = match shard.header().role {
+        let metadata = value_or_problem(metadata(shard), &mut problems)?;
+        let reader: Box<dyn RoleReader> = match shard.header().role {
             Role::MODEL => Box::new(model::Model),
             Role::SAMPLES => Box::new(samples::Samples::new(&metadata)),
             Role::MANIFEST => Box::new(manifest::Manifest::read(shard, &metadata, &mut problems)?),
             Role::EPISODE => Box::new(episode::Episode::read(shard, &mut problems)?),
             Role::COLUMNS => Box::new(columns::Columns::read(shard, &mut problems)?),
-            _ => Box::new(Plain),
+            _ => Box::new(PlainContainer),
         };
-        Ok(Self { role: shard.header().role, metadata, face, problems })
+        Ok(Self { role: shard.header().role, metadata, reader, problems })
     }
 
-    /// Describes an entry; `None` when nothing is known of it.
+    /// Describes an entry. Returns `None` if nothing is known about it.
     ///
     /// # Errors
     ///
-    /// `Corrupt` when its header is not what the profile promises; `Io`.
+    /// `Corrupt` if its header contradicts the profile; `Io`.
     ///
     /// # Panics
     ///
-    /// When there is no such entry.
-    pub fn describe(&self, shard: &Shard, number: usize) -> Result<Option<Description>> {
+    /// If there is no such entry.
+    pub fn describe_entry(&self, shard: &Shard, number: usize) -> Result<Option<Description>> {
         let entry = &shard.entries()[number];
-        let table = match self.face.describe(shard, number)? {
+        let table = match self.reader.describe_entry(shard, number)? {
             Some(table) => Some(table),
-            // Other roles have tensors too, though not all have this header.
+            // Other roles have tensors as well, but not all with this header.
             None if entry.content_type == TENSOR => {
-                model::tensor_of(shard, number).or_else(harmless)?.map(|tensor| model::table_of(&tensor))
+                model::read_tensor(shard, number).or_else(default_unless_io)?.map(|tensor| model::describe_tensor(&tensor))
             }
             None => None,
         };
@@ -135,12 +137,12 @@ impl Profile {
             table.brief = type_name(entry.content_type);
         }
         if let Ok(name) = std::str::from_utf8(shard.name(number)) {
-            let own = &self.metadata["entry_metadata"][name];
-            ENTRY_KEYS.iter().for_each(|(key, label)| json::fact(&mut table, label, &own[key]));
+            let metadata = &self.metadata["entry_metadata"][name];
+            ENTRY_KEYS.iter().for_each(|(key, label)| json::add_fact(&mut table, label, &metadata[key]));
         }
         if let Some(names) = self.metadata["tag_dictionary"].as_array().filter(|_| entry.tags != 0) {
             let names = names.iter().take(16).enumerate().filter(|(bit, _)| entry.tags >> bit & 1 != 0);
-            let names: Vec<String> = names.filter_map(|(_, name)| json::word(name)).collect();
+            let names: Vec<String> = names.filter_map(|(_, name)| json::text(name)).collect();
             table.fact("marked", names.join(", "));
         }
         Ok((!table.brief.is_empty() || !table.facts.is_empty()).then_some(table))
@@ -150,14 +152,14 @@ impl Profile {
     ///
     /// # Errors
     ///
-    /// `Io` only.
-    pub fn whole(&self, shard: &Shard) -> Result<Description> {
+    /// Only `Io`.
+    pub fn describe_file(&self, shard: &Shard) -> Result<Description> {
         let mut table = Description::new(self.role.name().unwrap_or("Shard"), &[]);
-        self.face.sum_up(shard, &mut table)?;
-        for (key, label) in KEYS {
+        self.reader.describe_file(shard, &mut table)?;
+        for (key, label) in FILE_KEYS {
             let value = &self.metadata[key];
             if value != NO_TIME {
-                json::fact(&mut table, label, value);
+                json::add_fact(&mut table, label, value);
             }
         }
         self.problems.iter().for_each(|problem| table.fact("but", problem.as_str()));
@@ -165,25 +167,25 @@ impl Profile {
     }
 }
 
-/// A file whose role has no layout.
-struct Plain;
+/// A role without a published layout.
+struct PlainContainer;
 
-impl Face for Plain {
-    fn describe(&self, _: &Shard, _: usize) -> Result<Option<Description>> {
+impl RoleReader for PlainContainer {
+    fn describe_entry(&self, _: &Shard, _: usize) -> Result<Option<Description>> {
         Ok(None)
     }
 
-    fn sum_up(&self, shard: &Shard, table: &mut Description) -> Result<()> {
+    fn describe_file(&self, shard: &Shard, table: &mut Description) -> Result<()> {
         let role = shard.header().role;
-        let why = match role.name() {
+        let text = match role.name() {
             Some(name) => format!("{name} (role {}) has no published layout: a plain container", role.0),
             None if role.0 == 0 => "none: a plain container".to_owned(),
-            None => format!("role {} is not known: a plain container", role.0),
+            None => format!("unknown role {}: a plain container", role.0),
         };
-        table.fact("role", why);
+        table.fact("role", text);
         let mut types = BTreeMap::<u16, u64>::new();
         shard.entries().iter().for_each(|entry| *types.entry(entry.content_type).or_default() += 1);
-        let named = types.iter().filter(|(number, _)| **number != UNTYPED).take(TYPES.len());
+        let named = types.iter().filter(|(number, _)| **number != UNTYPED).take(TYPE_NAMES.len());
         let named: Vec<String> = named.map(|(number, count)| format!("{} ({count})", type_name(*number))).collect();
         if !named.is_empty() {
             table.fact("content types", named.join(", "));
@@ -192,44 +194,44 @@ impl Face for Plain {
     }
 }
 
-/// Returns what a content type is called; nothing for entries without one.
+/// Returns the name of a content type, which is empty for entries without one.
 fn type_name(number: u16) -> String {
-    match TYPES.get(usize::from(number)) {
+    match TYPE_NAMES.get(usize::from(number)) {
         Some(name) if !name.is_empty() || number == UNTYPED => (*name).to_owned(),
         _ => format!("content type {number}"),
     }
 }
 
-/// Reads the metadata; nothing where there is none.
+/// Reads the metadata. Returns `Null` if there are none.
 fn metadata(shard: &Shard) -> Result<Value> {
     let Some(range) = shard.metadata_range()? else { return Ok(Value::Null) };
-    let (found, limit) = (range.end - range.start, json::MAX_JSON);
+    let (found, limit) = (range.end - range.start, json::MAX_JSON_LEN);
     if found > limit {
-        return Err(Error::Limit { what: "length of metadata that is described", found, limit });
+        return Err(Error::Limit { what: "length of the metadata", found, limit });
     }
-    shard.metadata()?.map_or(Ok(Value::Null), |bytes| json::read(METADATA, range.start, &bytes))
+    shard.metadata()?.map_or(Ok(Value::Null), |bytes| json::parse(METADATA, range.start, &bytes))
 }
 
-/// Reads a whole entry as JSON.
+/// Reads an entry as JSON.
 fn entry_json(shard: &Shard, number: usize, structure: &'static str) -> Result<Value> {
-    json::read(structure, shard.entries()[number].data_offset, &shard.read(number, json::MAX_JSON)?)
+    json::parse(structure, shard.entries()[number].data_offset, &shard.read(number, json::MAX_JSON_LEN)?)
 }
 
-/// Reads the entry of this name as JSON; nothing, and a problem, when it is not there or does not read.
-fn named_json(shard: &Shard, name: &str, is_needed: bool, problems: &mut Vec<String>) -> Result<Value> {
+/// Reads the entry with this name as JSON. If it is missing or damaged, adds a problem and returns `Null`.
+fn named_json(shard: &Shard, name: &str, is_required: bool, problems: &mut Vec<String>) -> Result<Value> {
     match shard.find(name.as_bytes()) {
-        Some(number) => told(entry_json(shard, number, JSON), problems),
+        Some(number) => value_or_problem(entry_json(shard, number, JSON), problems),
         None => {
-            if is_needed {
-                problems.push(format!("there is no entry {name}"));
+            if is_required {
+                problems.push(format!("missing entry {name}"));
             }
             Ok(Value::Null)
         }
     }
 }
 
-/// Takes what was read, or nothing and a problem.
-fn told<T: Default>(result: Result<T>, problems: &mut Vec<String>) -> Result<T> {
+/// Returns the value, or a default after adding the error to `problems`. `Io` remains an error.
+fn value_or_problem<T: Default>(result: Result<T>, problems: &mut Vec<String>) -> Result<T> {
     result.or_else(|error| match error {
         Error::Io { .. } => Err(error),
         other => {
@@ -239,7 +241,7 @@ fn told<T: Default>(result: Result<T>, problems: &mut Vec<String>) -> Result<T> 
     })
 }
 
-/// Takes damage for nothing known.
-fn harmless<T: Default>(error: Error) -> Result<T> {
+/// Returns a default for any error other than `Io`.
+fn default_unless_io<T: Default>(error: Error) -> Result<T> {
     if matches!(error, Error::Io { .. }) { Err(error) } else { Ok(T::default()) }
 }

@@ -1,11 +1,13 @@
-//! What an entry of a Shard file has beside name and content, as an attribute of the entry.
+//! The attribute that keeps the index record of an entry.
 
 use crate::layout::{Compression, flags};
 
-/// Facts of an entry. As text: number, flags, content type and tags in decimal digits, with colons between them.
+/// The fields of an index record that are kept as an attribute.
+///
+/// As text: number, flags, content type and tags in decimal digits, separated by colons.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Record {
-    /// Place in the index, from 0.
+pub struct RecordAttribute {
+    /// Number in the index, from 0.
     pub number: u32,
     /// Flags of the index record.
     pub flags: u16,
@@ -15,13 +17,13 @@ pub struct Record {
     pub tags: u16,
 }
 
-impl Record {
-    /// Writes the text.
+impl RecordAttribute {
+    /// Returns the text.
     pub fn encode(&self) -> String {
         format!("{}:{}:{}:{}", self.number, self.flags, self.content_type, self.tags)
     }
 
-    /// Reads the text; `None` when it is something else.
+    /// Parses the text. Returns `None` if it is invalid.
     pub fn parse(text: &[u8]) -> Option<Self> {
         let mut parts = std::str::from_utf8(text).ok()?.split(':');
         let mut next = || parts.next();
@@ -34,7 +36,7 @@ impl Record {
         next().is_none().then_some(record)
     }
 
-    /// Returns how the entry was compressed.
+    /// Returns the compression of the entry.
     pub fn compression(&self) -> Option<Compression> {
         match self.flags & (flags::ENTRY_ZSTD | flags::ENTRY_LZ4) {
             flags::ENTRY_ZSTD => Some(Compression::Zstd),
@@ -49,13 +51,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_is_read_back() {
-        let record = Record { number: 70_000, flags: 3, content_type: 65_535, tags: 9 };
+    fn parse_restores_encoded_records_and_rejects_others() {
+        let record = RecordAttribute { number: 70_000, flags: 3, content_type: 65_535, tags: 9 };
         assert_eq!(record.encode(), "70000:3:65535:9");
-        assert_eq!(Record::parse(record.encode().as_bytes()), Some(record));
+        assert_eq!(RecordAttribute::parse(record.encode().as_bytes()), Some(record));
         assert_eq!(record.compression(), Some(Compression::Zstd));
         for text in [&b""[..], b"1:2:3", b"1:2:3:4:5", b"1:2:3:70000", b"-1:2:3:4", b"1:2:3:\xff"] {
-            assert_eq!(Record::parse(text), None);
+            assert_eq!(RecordAttribute::parse(text), None);
         }
     }
 }

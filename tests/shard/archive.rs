@@ -1,11 +1,12 @@
-//! Shard files behind the reading face of all archives.
+//! Tests of Shard files as archives.
 
 use nra::format::archive::{Archive, Depth, OpenOptions, open_path};
 use nra::format::container::Container;
 use nra::format::entry::Kind;
 use nra::format::progress::Recorder;
 use nra::format::shard::{
-    Dialect, HEADER, Layout, METADATA, Marks, NAME, NewEntry, RECORD, Role, Shard, ShardWriter, Style, value,
+    Dialect, HEADER_ATTRIBUTE, Layout, METADATA_ATTRIBUTE, NAME_ATTRIBUTE, NewEntry, RECORD_ATTRIBUTE, RecordFields, Role, Shard,
+    ShardWriter, Style, attribute_value,
 };
 use nra::format::source::MemorySource;
 
@@ -20,7 +21,7 @@ fn paths(archive: &dyn Archive) -> Vec<String> {
 }
 
 #[test]
-fn names_are_paths() {
+fn entries_are_found_by_name_and_read() {
     let archive = archive("go_tensorv1.mosh");
     assert_eq!(archive.container(), Container::Shard(Role::MODEL));
     let shard = open("go_tensorv1.mosh").unwrap();
@@ -32,21 +33,25 @@ fn names_are_paths() {
 }
 
 #[test]
-fn names_that_lead_out_have_other_letters_and_are_told() {
+fn names_that_are_not_paths_are_escaped_and_reported() {
     let archive = archive("py_names_unicode.shard");
     assert!(!archive.skips_entries());
-    assert!(archive.remarks().iter().any(|remark| remark.starts_with("3 names can be no paths")), "{:?}", archive.remarks());
+    assert!(
+        archive.remarks().iter().any(|remark| remark.starts_with("3 names are not valid paths and are escaped")),
+        "{:?}",
+        archive.remarks()
+    );
     let paths = paths(&*archive);
     assert!(paths.iter().all(|path| !path.contains("..")));
     for (path, name) in [("%2E%2E/escape", &b"../escape"[..]), ("%", b""), ("nul%00in", b"nul\0in"), ("abs/path", b"/abs/path")] {
         assert!(paths.iter().any(|other| other == path), "{path}: {paths:?}");
         let (_, entry) = archive.find(path.as_bytes()).unwrap().unwrap();
-        assert_eq!(value(&entry.metadata.attributes, NAME), Some(name));
+        assert_eq!(attribute_value(&entry.metadata.attributes, NAME_ATTRIBUTE), Some(name));
     }
 }
 
 #[test]
-fn every_fixture_lists_and_reads() {
+fn all_fixtures_are_listed_and_read() {
     for (name, file) in expected() {
         if file.get("entries").is_none() || name.contains("multiflush") {
             continue;
@@ -70,10 +75,10 @@ fn every_fixture_lists_and_reads() {
 }
 
 #[test]
-fn damage_costs_the_entries_it_touches() {
+fn damage_affects_only_its_entries() {
     let archive = archive("corrupt/flipped_data_byte.shard");
-    let verdict = archive.verify(Depth::Full, None, &Recorder::default()).unwrap();
-    let damaged: Vec<String> = verdict.damage.iter().flat_map(|damage| &damage.entries).map(ToString::to_string).collect();
+    let report = archive.verify(Depth::Full, None, &Recorder::default()).unwrap();
+    let damaged: Vec<String> = report.damage.iter().flat_map(|damage| &damage.entries).map(ToString::to_string).collect();
     assert_eq!(damaged, ["beta/hundred"]);
     let readable = paths(&*archive)
         .iter()
@@ -84,7 +89,7 @@ fn damage_costs_the_entries_it_touches() {
 }
 
 #[test]
-fn what_the_file_says_is_kept_in_attributes() {
+fn header_metadata_and_records_are_kept_in_attributes() {
     let archive = archive("go_metadata.shard");
     let value = |name: &[u8]| {
         let attributes = &archive.info().attributes;
@@ -92,15 +97,15 @@ fn what_the_file_says_is_kept_in_attributes() {
     };
     let file = bytes("go_metadata.shard");
     let header: String = file[..64].iter().map(|byte| format!("{byte:02x}")).collect();
-    assert_eq!(value(HEADER).unwrap(), header.into_bytes());
-    assert_eq!(value(METADATA).unwrap(), open("go_metadata.shard").unwrap().metadata().unwrap().unwrap());
+    assert_eq!(value(HEADER_ATTRIBUTE).unwrap(), header.into_bytes());
+    assert_eq!(value(METADATA_ATTRIBUTE).unwrap(), open("go_metadata.shard").unwrap().metadata().unwrap().unwrap());
     let entry = archive.entry(0).unwrap();
-    assert_eq!((&*entry.metadata.attributes[0].name, &*entry.metadata.attributes[0].value), (RECORD, &b"0:0:0:0"[..]));
+    assert_eq!((&*entry.metadata.attributes[0].name, &*entry.metadata.attributes[0].value), (RECORD_ATTRIBUTE, &b"0:0:0:0"[..]));
 }
 
 #[test]
-fn a_path_is_found_without_a_table_as_with_one() {
-    let mut direct = 0;
+fn find_returns_the_same_entry_with_and_without_table() {
+    let mut file_count = 0;
     for (name, file) in expected() {
         if file.get("entries").is_none() || name.contains("multiflush") {
             continue;
@@ -112,15 +117,15 @@ fn a_path_is_found_without_a_table_as_with_one() {
             let fresh = archive(&name);
             let found = fresh.find_entry(path.as_bytes()).unwrap();
             assert_eq!(found, with_table.find(path.as_bytes()).unwrap().map(|(_, entry)| entry), "{name}: {path}");
-            direct += usize::from(found.is_some_and(|entry| entry.kind == Kind::File));
+            file_count += usize::from(found.is_some_and(|entry| entry.kind == Kind::File));
         }
     }
-    assert!(direct > 100, "{direct} files");
+    assert!(file_count > 100, "{file_count} files");
 }
 
 #[test]
-fn an_entry_below_another_hides_it_with_and_without_a_table() {
-    let file = write(&[b"a", b"a/b", b"ab"]);
+fn entry_with_entries_below_it_is_hidden() {
+    let file = file_with_names(&[b"a", b"a/b", b"ab"]);
     let open =
         || nra::format::archive::open(std::sync::Arc::new(MemorySource::new(file.clone())), &OpenOptions::default()).unwrap();
     for (path, kind) in [(&b"a"[..], Kind::Directory), (b"a/b", Kind::File), (b"ab", Kind::File)] {
@@ -133,22 +138,22 @@ fn an_entry_below_another_hides_it_with_and_without_a_table() {
 }
 
 #[test]
-fn names_that_records_share_are_limited_together() {
+fn total_length_of_shared_names_is_limited() {
     let names: Vec<Box<[u8]>> = (0..2_000u16).map(|number| number.to_be_bytes()[..].into()).collect();
-    let mut file = write(&names.iter().map(|name| &**name).collect::<Vec<_>>());
-    let room = usize::from(u16::MAX);
-    // All records get one name, as long as a name can be; behind the index the file grows by that much.
+    let mut file = file_with_names(&names.iter().map(|name| &**name).collect::<Vec<_>>());
+    let name_len = usize::from(u16::MAX);
+    // All records refer to one name of the maximum length, which is inserted after the index.
     let header: [u8; 64] = *file.first_chunk().unwrap();
     let index_end = 64 + 48 * names.len();
     for record in file[64..index_end].chunks_exact_mut(48) {
         record[8..12].fill(0);
         record[12..14].fill(0xff);
-        let offset = u64::from_le_bytes(record[16..24].try_into().unwrap()) + room as u64;
+        let offset = u64::from_le_bytes(record[16..24].try_into().unwrap()) + name_len as u64;
         record[16..24].copy_from_slice(&offset.to_le_bytes());
     }
-    file.splice(index_end..index_end, std::iter::repeat_n(b'n', room));
+    file.splice(index_end..index_end, std::iter::repeat_n(b'n', name_len));
     for at in [24, 40] {
-        let value = u64::from_le_bytes(header[at..at + 8].try_into().unwrap()) + room as u64;
+        let value = u64::from_le_bytes(header[at..at + 8].try_into().unwrap()) + name_len as u64;
         file[at..at + 8].copy_from_slice(&value.to_le_bytes());
     }
     let error = Shard::open(std::sync::Arc::new(MemorySource::new(file))).err().unwrap();
@@ -156,12 +161,12 @@ fn names_that_records_share_are_limited_together() {
 }
 
 /// Returns a file of empty entries with these names.
-fn write(names: &[&[u8]]) -> Vec<u8> {
+fn file_with_names(names: &[&[u8]]) -> Vec<u8> {
     let layout = Layout::Names(names.iter().map(|&name| name.into()).collect());
     let style = Style::new(Dialect::Go, Role::default(), 0, None, &layout);
     let mut writer = ShardWriter::create(std::io::Cursor::new(Vec::new()), style, layout).unwrap();
     for name in names {
-        writer.add(NewEntry { name, content: b"", compression: None, marks: Marks::default() }).unwrap();
+        writer.add(NewEntry { name, content: b"", compression: None, fields: RecordFields::default() }).unwrap();
     }
     writer.finish(None).unwrap().into_inner()
 }

@@ -1,4 +1,4 @@
-//! A file that has `.partial` behind its name until it is finished.
+//! A file whose name ends in `.partial` until it is finished.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
@@ -11,10 +11,10 @@ use rustix::fs::{FlockOperation, OFlags, flock};
 use nra_core::error::{Error, Result};
 use nra_core::source::sync_directory;
 
-/// Where a [`ShardWriter`](super::ShardWriter) writes to so that readers never see half of a file.
+/// An output for [`ShardWriter`](super::ShardWriter) that hides unfinished files from readers.
 ///
-/// Bytes go to `NAME.partial`, which one writer has at a time; [`PartialFile::publish`] makes them durable and gives the file its name, durably too.
-/// Dropping it leaves the `.partial`, which holds all content that was written and has no magic, so that it does not open.
+/// Bytes are written to `NAME.partial`, which is locked. [`PartialFile::publish`] syncs and renames the
+/// file. If it is dropped before, the `.partial` file remains. It has no magic and does not open.
 pub struct PartialFile {
     file: BufWriter<File>,
     partial: PathBuf,
@@ -22,38 +22,40 @@ pub struct PartialFile {
 }
 
 impl PartialFile {
-    /// Begins a file. A `.partial` that was left is written over; `path` itself stays as it is until the new file is published.
+    /// Creates a file. A remaining `.partial` file is overwritten. `path` does not change until
+    /// [`PartialFile::publish`].
     ///
     /// # Errors
     ///
-    /// `Io`, also when somebody is writing to the `.partial`, and when that is something else than a file: a symlink is not followed.
+    /// `Io`, also if another process is writing the `.partial` file or if it is not a regular file.
+    /// Symlinks are not followed.
     pub fn create(path: impl Into<PathBuf>) -> Result<Self> {
         let path = path.into();
         let mut partial = path.clone().into_os_string();
         partial.push(".partial");
         let partial = PathBuf::from(partial);
-        let file = begin(&partial).map_err(|error| failed("create", &partial, error))?;
+        let file = open_partial(&partial).map_err(|error| io_error("create", &partial, error))?;
         Ok(Self { file: BufWriter::with_capacity(1 << 20, file), partial, path })
     }
 
-    /// Makes the bytes durable and gives the file its name, in the place of one that had it.
+    /// Syncs the file and renames it, replacing an existing file.
     ///
     /// # Errors
     ///
-    /// `Io`; then the `.partial` is left.
+    /// `Io`; the `.partial` file then remains.
     pub fn publish(self) -> Result<()> {
         let Self { file, partial, path } = self;
-        let file = file.into_inner().map_err(|error| failed("write", &partial, error.into_error()))?;
-        file.sync_all().map_err(|error| failed("write", &partial, error))?;
-        fs::rename(&partial, &path).map_err(|error| failed("rename", &partial, error))?;
+        let file = file.into_inner().map_err(|error| io_error("write", &partial, error.into_error()))?;
+        file.sync_all().map_err(|error| io_error("write", &partial, error))?;
+        fs::rename(&partial, &path).map_err(|error| io_error("rename", &partial, error))?;
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        sync_directory(parent).map_err(|error| failed("sync", &path, error))
+        sync_directory(parent).map_err(|error| io_error("sync", &path, error))
     }
 }
 
-/// Opens the file at `partial`, empty and locked.
-fn begin(partial: &Path) -> io::Result<File> {
-    // A pipe would wait for a reader before it could be refused.
+/// Opens and locks the file at `partial`, and truncates it.
+fn open_partial(partial: &Path) -> io::Result<File> {
+    // Opening a FIFO would otherwise block before it could be rejected.
     let flags = i32::try_from((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits()).expect("the flags of open are an int");
     loop {
         let file = OpenOptions::new().write(true).create(true).truncate(false).custom_flags(flags).open(partial)?;
@@ -62,13 +64,13 @@ fn begin(partial: &Path) -> io::Result<File> {
         }
         flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|errno| match io::Error::from(errno) {
             error if error.kind() == io::ErrorKind::WouldBlock => {
-                io::Error::new(io::ErrorKind::ResourceBusy, "another process is writing it")
+                io::Error::new(io::ErrorKind::ResourceBusy, "another process is writing the file")
             }
             error => error,
         })?;
-        // The one that held the lock may have given the file its name.
-        let (own, named) = (file.metadata()?, fs::symlink_metadata(partial));
-        if named.is_ok_and(|named| (own.dev(), own.ino()) == (named.dev(), named.ino())) {
+        // The previous holder of the lock may have renamed the file.
+        let (opened, current) = (file.metadata()?, fs::symlink_metadata(partial));
+        if current.is_ok_and(|current| (opened.dev(), opened.ino()) == (current.dev(), current.ino())) {
             file.set_len(0)?;
             return Ok(file);
         }
@@ -91,7 +93,7 @@ impl Seek for PartialFile {
     }
 }
 
-fn failed(action: &'static str, path: &Path, error: std::io::Error) -> Error {
+fn io_error(action: &'static str, path: &Path, error: std::io::Error) -> Error {
     Error::io(action, path.as_os_str().as_bytes(), error)
 }
 
@@ -100,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_name_appears_with_the_whole_file() {
+    fn publish_replaces_the_file_atomically() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.shard");
         fs::write(&path, "before").unwrap();
@@ -117,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn one_writer_has_the_file_and_no_link_is_followed() {
+    fn create_rejects_locked_files_symlinks_and_fifos() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.shard");
         let mut first = PartialFile::create(&path).unwrap();

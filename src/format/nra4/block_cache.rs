@@ -5,14 +5,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use nra_core::error::{Error, Result};
 
-/// Blocks that are kept however large they are: of several threads each needs the one it reads from.
+/// Number of blocks that are kept regardless of their length: each thread needs the one it reads from.
 const ALWAYS: usize = 4;
-/// Most blocks that are kept: a look-up goes through all of them.
+/// Largest number of blocks: a look-up searches all of them.
 const MOST: usize = 64;
 
-/// Content of a block, or what is wrong with it.
+/// The content of a block, or the detail of its damage.
 type Decoded = std::result::Result<Arc<Vec<u8>>, String>;
-/// Held locked by the thread that decodes.
+/// A cached block, locked by the thread that decodes it.
 type Slot = Arc<Mutex<Option<Decoded>>>;
 
 /// A cache of decoded blocks by number, limited in bytes.
@@ -20,7 +20,7 @@ type Slot = Arc<Mutex<Option<Decoded>>>;
 /// If several threads request a block, one decodes it and the others wait. Damage is cached, too.
 pub(super) struct BlockCache {
     limit: u64,
-    /// The last used first, with its length.
+    /// Block numbers, lengths and blocks; the most recently used comes first.
     slots: Mutex<VecDeque<(u32, u64, Slot)>>,
 }
 
@@ -29,11 +29,11 @@ impl BlockCache {
         Self { limit, slots: Mutex::default() }
     }
 
-    /// Returns the content of block `number`, which has `len` bytes when decoded. That it is damaged is remembered too.
+    /// Returns the content of block `number`, which has `len` bytes, decoding it if it is not cached.
     ///
     /// # Errors
     ///
-    /// `Corrupt` of the block at `offset`, and what else `decode` gives.
+    /// `Corrupt` if the block at `offset` is damaged, and other errors of `decode`.
     pub(super) fn get(
         &self,
         number: u32,
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn blocks_are_decoded_once_while_they_are_kept() {
+    fn get_decodes_cached_blocks_once() {
         let recent = BlockCache::new(100);
         let mut decoded = Vec::new();
         for number in [1, 2, 1, 3, 4, 5, 1, 6, 2, 1] {
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_is_remembered_and_other_errors_are_not() {
+    fn get_caches_damage_but_not_other_errors() {
         let recent = BlockCache::new(100);
         let damaged =
             |detail: &'static str| recent.get(1, 1, 9, || Err(Error::corrupt("block", 9, detail))).unwrap_err().to_string();

@@ -89,7 +89,7 @@ pub(super) struct Manifest {
     /// Recipes of all files, concatenated: the number of a chunk with the hash, or
     /// [`FIRST_UNRESOLVED`] plus an index into `unresolved`.
     pub(super) recipes: Vec<u32>,
-    /// Hashes in recipes whose chunk was not the one behind the chunk before.
+    /// Hashes in recipes that did not match the next chunk and are looked up when content is read.
     pub(super) unresolved: Vec<ChunkHash>,
     /// For each file, the end of its recipe in `recipes`.
     pub(super) recipe_ends: Vec<u32>,

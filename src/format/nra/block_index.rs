@@ -249,12 +249,12 @@ mod tests {
         let with = |footer: &[u8]| [&good[..at], footer].concat();
         for (why, bytes) in [
             ("nothing", vec![]),
-            ("more pieces than bytes", vec![3]),
+            ("more chunks than bytes", vec![3]),
             ("lz4", with(&[2, 4, 5, 6, 0, 0])),
             ("unknown codec", with(&[3, 4, 5, 6, 0, 0])),
             ("rest too short", with(&[0, 3, 5, 6, 0])),
             ("left over", with(&[0, 4, 5, 6, 0, 0, 0])),
-            ("piece of 0 bytes", with(&[0, 4, 0, 11, 0, 0])),
+            ("chunk of 0 bytes", with(&[0, 4, 0, 11, 0, 0])),
             ("sum", with(&[0, 4, 5, 6, 0, 1])),
             ("rest longer than a directory may be", with(&[1, 0x81, 0x80, 0x80, 0x20])),
             ("a record list without entries", with(&[0, 5, 5, 6, 0, 0, 0])),

@@ -236,17 +236,17 @@ mod tests {
             ("block not used", leaf(&[2, 32, 1], &[5, 1], &[0, 0], &[0, 0])),
             ("block that is none", leaf(&[1, 32], &[5], &[1], &[0])),
             ("block far away", leaf(&[1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f], &[5], &[0], &[0])),
-            ("piece twice", leaf(&[1, 32], &[5, 0], &[0, 0], &[1, 1])),
-            ("pieces out of order", leaf(&[1, 32], &[5, 0], &[0, 0], &[1, 0])),
+            ("repeated chunk", leaf(&[1, 32], &[5, 0], &[0, 0], &[1, 1])),
+            ("chunks out of order", leaf(&[1, 32], &[5, 0], &[0, 0], &[1, 0])),
             ("blocks out of order", leaf(&[2, 32, 1], &[5, 0], &[1, 0], &[0, 0])),
-            ("pieces missing", leaf(&[1, 32], &[5, 1], &[0, 0], &[1])),
-            ("pieces left over", leaf(&[1, 32], &[5], &[0], &[1, 2])),
+            ("chunks missing", leaf(&[1, 32], &[5, 1], &[0, 0], &[1])),
+            ("chunks left over", leaf(&[1, 32], &[5], &[0], &[1, 2])),
             ("key of 41 bits", [&[0, 1, 2, 1, 32, 6][..], &[0x80, 0x80, 0x80, 0x80, 0x80, 0x20], &[1, 0, 1, 0]].concat()),
             ("no children", vec![1, 0]),
             ("level", ChunkPage::Inner(16, vec![child(1)]).encode()),
             ("children out of order", ChunkPage::Inner(1, vec![child(2), child(1)]).encode()),
             ("key of a child", ChunkPage::Inner(1, vec![child(MAX_KEY + 1)]).encode()),
-            ("no pieces below", ChunkPage::Inner(1, vec![(1, child(1).1, 0)]).encode()),
+            ("no chunks below", ChunkPage::Inner(1, vec![(1, child(1).1, 0)]).encode()),
         ] {
             assert!(ChunkPage::parse(&payload).is_err(), "{why}");
         }

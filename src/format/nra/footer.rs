@@ -117,7 +117,7 @@ mod tests {
             ("number", Footer { number: 0, ..FOOTER }),
             ("keys without encryption", Footer { keys: (256, 64), ..FOOTER }),
             ("encryption without keys", Footer { required: 1, ..FOOTER }),
-            ("keys behind the commit", Footer { required: 1, keys: (256, 200), ..FOOTER }),
+            ("key frame after the commit frame", Footer { required: 1, keys: (256, 200), ..FOOTER }),
         ] {
             assert!(matches!(Footer::parse(&bad.encode(528), 528), Err(Error::Corrupt { .. })), "{why}");
         }

@@ -35,16 +35,16 @@ type Row = (&'static str, fn(&Sample));
 
 const ROWS: [Row; 18] = [
     ("payload of a block", block_payload_row),
-    ("block index", block_index_row),
+    ("block index of a block", block_index_row),
     ("header of a block", block_header_row),
     ("a dictionary", dictionary),
-    ("a leaf or inner page of the entry tree, the root, the commit", index),
-    ("the tail", footer),
-    ("the tail, by that of an earlier commit", stale_tail),
-    ("head, all pages of the entry tree, commit and tail at once", all_but_content),
+    ("a leaf or inner page of the entry tree, the root page, the commit frame", index),
+    ("the footer", footer),
+    ("the footer, replaced by that of an earlier commit", stale_footer),
+    ("superblock, all pages of the entry tree, commit frame and footer at once", all_but_content),
     ("a page of an extent map", extent_page),
-    ("a page of a chunk run, attributes", side_pages),
-    ("head, slots", superblock),
+    ("a page of a chunk run, the archive attributes", side_pages),
+    ("the superblock, a commit slot", superblock),
     ("the key frame of the newest commit", keys),
     ("one byte of a sealed payload", block_payload_row),
     ("padding", padding),
@@ -354,7 +354,7 @@ fn footer(sample: &Sample) {
     }
 }
 
-fn stale_tail(sample: &Sample) {
+fn stale_footer(sample: &Sample) {
     for commit in sample.of_kind(&[FrameKind::Commit]).into_iter().rev().skip(1) {
         let own = commit.range.end as u64;
         let stale = Footer::parse(sample.bytes[commit.range.end..].first_chunk().unwrap(), own).unwrap();

@@ -152,7 +152,7 @@ fn contradictions_are_reported() {
     builder.entries.remove(&path("dir"));
     builder.commit();
     let damage = verify(&builder.bytes, Depth::Quick).damage;
-    assert!(matches!(&damage[..], [Damage { detail, .. }] if detail.contains("in no block index")), "{damage:?}");
+    assert!(matches!(&damage[..], [Damage { detail, .. }] if detail.contains("in no directory")), "{damage:?}");
 }
 
 #[test]

@@ -362,7 +362,7 @@ impl<'a> TreeCheck<'a> {
             return;
         }
         if self.last.as_ref().is_some_and(|last| !compare(last, path).is_lt()) {
-            let detail = format!("its first entry {} is not behind the last one in front of it", first.path);
+            let detail = format!("its first entry {} does not follow the last one of the preceding page", first.path);
             self.check.damage_list.add(Finding::new(FrameKind::EntryPage.name(), place, detail));
             return;
         }
@@ -371,7 +371,7 @@ impl<'a> TreeCheck<'a> {
             Some(last) => compare(last, key).is_lt() && compare(key, path).is_le(),
         };
         if let Some((_, holder)) = keys.iter().find(|(key, _)| !separates(key)) {
-            let detail = format!("its key for the page of {} does not separate it from what is in front", first.path);
+            let detail = format!("its key for the page of {} does not separate it from the preceding entries", first.path);
             self.check.damage_list.add(Finding::new(FrameKind::EntryPage.name(), *holder, detail));
         }
     }

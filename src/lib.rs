@@ -83,3 +83,7 @@ pub use {nra_convert as convert, nra_format as format};
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 pub struct Readme;
+
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub use nra_format::nra::fuzzing;

@@ -314,7 +314,7 @@ fn closed_parts_cancel_their_requests() {
     let details = story.state.requests.newest(RequestKind::Details);
     story.then("j j j");
     assert!(story.state.requests.awaits(details));
-    story.then("g l");
+    story.then("k enter");
     assert!(!story.state.requests.awaits(details));
 }
 

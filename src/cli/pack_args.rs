@@ -12,6 +12,7 @@ use crate::inputs;
 use crate::report::{CommandResult, Failure};
 use crate::ui::Ui;
 use nra_convert::repair::{MEMORY_BYTES, protect};
+use nra_convert::target::{LevelRequest, Target, Unsupported};
 use nra_convert::{GivenOwner, MetadataPolicy, Options, OwnerPolicy, WalkSource};
 use nra_format::Error;
 use nra_format::codec::{Codec, Method};
@@ -216,20 +217,35 @@ impl CompressionArgs {
     /// # Errors
     ///
     /// If the codec does not have that level.
-    pub fn level_of(&self, codec: &str, levels: &RangeInclusive<i32>) -> CommandResult<Option<i32>> {
+    fn level_of(&self, codec: &'static str, levels: &RangeInclusive<i32>) -> CommandResult<Option<i32>> {
+        self.level().within(codec, levels).map_err(unsupported_setting)
+    }
+
+    /// Returns the requested level.
+    pub fn level(&self) -> LevelRequest {
         match self.level {
-            Some(level) if !levels.contains(&level) => {
-                let (first, last) = (levels.start(), levels.end());
-                Err(Failure::usage(if first == last {
-                    format!("{codec} has no compression levels")
-                } else {
-                    format!("--level {level} is out of range for {codec} ({first} to {last})")
-                }))
-            }
-            Some(level) => Ok(Some(level)),
-            None if self.fast => Ok(Some(FAST_LEVEL.clamp(*levels.start(), *levels.end()))),
-            None if self.best => Ok(Some(BEST_LEVEL.clamp(*levels.start(), *levels.end()))),
-            None => Ok(None),
+            Some(level) => LevelRequest::Exact(level),
+            None if self.fast => LevelRequest::Closest(FAST_LEVEL),
+            None if self.best => LevelRequest::Closest(BEST_LEVEL),
+            None => LevelRequest::Usual,
+        }
+    }
+}
+
+/// Converts a setting that the output format does not support into a failure.
+pub fn unsupported_setting(error: Unsupported) -> Failure {
+    match error {
+        Unsupported::Level { codec, level, levels } => Failure::usage(if levels.start() == levels.end() {
+            format!("{codec} has no compression levels")
+        } else {
+            format!("--level {level} is out of range for {codec} ({} to {})", levels.start(), levels.end())
+        }),
+        Unsupported::Codec(Target::Nra4, _) => Failure::usage("NRA 4.5 archives cannot be uncompressed (use zstd or lz4)"),
+        Unsupported::Codec(..) => {
+            Failure::usage("zip archives do not support lz4").hint("omit --codec for deflate, or use --codec zstd")
+        }
+        Unsupported::Alignment(align) => {
+            Failure::usage(format!("--align {align} is not supported for Shard files (use 16, 32 or 64)"))
         }
     }
 }

@@ -2,13 +2,17 @@
 //!
 //! The command line and the browser both ask here.
 
+use std::ops::RangeInclusive;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use crate::sink::{Format, Nra4Sink, NraSink, ShardSink, TarSink, ZipSink};
-use nra_format::archive::{EXTENSIONS, Extension, foreign_extension};
-use nra_format::container::Container;
-use nra_format::shard::Role;
+use crate::sink::{DEFLATE_LEVEL, Format, Nra4Sink, NraSink, ShardSink, TarSink, ZipCompression, ZipSink};
+use nra_format::archive::{EXTENSIONS, Extension, FORMATS, Format as Registered, foreign_extension};
+use nra_format::codec::Codec;
+use nra_format::container::{Container, Engine};
+use nra_format::crypt::KeyBytes;
+use nra_format::nra4;
+use nra_format::shard::{self, Dialect, Role};
 use nra_format::stream::{Compression, Level};
 
 /// A format that is written.
@@ -46,22 +50,137 @@ impl Target {
         Self::of(Extension::named(word)?)
     }
 
+    /// Returns the format that the registry has for this target, with its capabilities.
+    pub fn registered(self) -> &'static Registered {
+        let engine = match self {
+            Self::Nra => Engine::Nra5,
+            Self::Nra4 => Engine::Nra4,
+            Self::Tar(None) => Engine::Tar,
+            Self::Tar(Some(compression)) => Engine::Compressed(compression),
+            Self::Zip => Engine::Zip,
+            Self::Shard(_) => Engine::Shard,
+        };
+        FORMATS.iter().find(|format| format.engine == engine).expect("every format that is written is registered")
+    }
+
     /// Returns this format with the usual settings. `output` gives an archive without a message its name where it needs one.
     pub fn format(self, output: &Path) -> Format {
-        match self {
-            Self::Nra => Format::Nra(NraSink::default()),
+        self.format_with(output, Request::default()).expect("the usual settings are supported")
+    }
+
+    /// Returns this format with these settings. `output` gives an archive without a message its name where it needs one.
+    ///
+    /// # Errors
+    ///
+    /// If the format does not support a setting.
+    pub fn format_with(self, output: &Path, request: Request) -> Result<Format, Unsupported> {
+        let Request { nra, codec, level, align, dialect, key } = request;
+        Ok(match self {
+            Self::Nra => Format::Nra(nra),
             Self::Nra4 => {
+                let codec = match nra.writer.method.codec {
+                    Codec::Zstd => nra4::writer::Codec::Zstd(nra.writer.method.level),
+                    Codec::Lz4 => nra4::writer::Codec::Lz4,
+                    Codec::None => return Err(Unsupported::Codec(self, Codec::None)),
+                };
                 let name = output.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-                Format::Nra4(Nra4Sink { name, ..Nra4Sink::default() })
+                Format::Nra4(Nra4Sink { name, codec, key })
             }
             Self::Tar(compression) => {
-                let compression = compression.map(|compression| (compression, Level::default_of(compression)));
-                Format::Tar(TarSink { compression })
+                let with_level = |compression: Compression| {
+                    let level = level.within(compression.name(), &Level::all(compression))?;
+                    let level = level.and_then(|level| Level::new(compression, level));
+                    Ok((compression, level.unwrap_or_else(|| Level::default_of(compression))))
+                };
+                Format::Tar(TarSink { compression: compression.map(with_level).transpose()? })
             }
-            Self::Zip => Format::Zip(ZipSink::default()),
-            Self::Shard(role) => Format::Shard(ShardSink { role, ..ShardSink::default() }),
+            Self::Zip => {
+                let compression = match codec {
+                    None => {
+                        let level = level.within("deflate", &(1..=9))?;
+                        ZipCompression::Deflate(level.map_or(DEFLATE_LEVEL, i32::unsigned_abs))
+                    }
+                    Some(Codec::Zstd) => ZipCompression::Zstd(level.within("zstd", &(1..=22))?.unwrap_or(3)),
+                    Some(Codec::None) => ZipCompression::Stored,
+                    Some(Codec::Lz4) => return Err(Unsupported::Codec(self, Codec::Lz4)),
+                };
+                Format::Zip(ZipSink { compression })
+            }
+            Self::Shard(role) => {
+                let compression = codec.map(|codec| match codec {
+                    Codec::None => None,
+                    Codec::Zstd => Some(shard::Compression::Zstd),
+                    Codec::Lz4 => Some(shard::Compression::Lz4),
+                });
+                let known = |align: u32| shard::ALIGNMENTS.iter().copied().find(|known| u32::from(*known) == align);
+                let alignment = align.map(|align| known(align).ok_or(Unsupported::Alignment(align))).transpose()?;
+                Format::Shard(ShardSink { dialect, role, alignment, compression })
+            }
+        })
+    }
+}
+
+/// Settings of an output, whatever its format. `None` is the usual setting of the format.
+#[derive(Debug, Clone, Default)]
+pub struct Request {
+    /// How an .nra archive is written. NRA 4.5 uses its codec and level.
+    pub nra: NraSink,
+    /// Codec of zip members and Shard entries.
+    pub codec: Option<Codec>,
+    /// Level of their codec, and of a compressed tar archive.
+    pub level: LevelRequest,
+    /// Alignment of Shard entries, bytes.
+    pub align: Option<u32>,
+    /// Implementation whose Shard files are imitated.
+    pub dialect: Option<Dialect>,
+    /// Encrypts an archive of NRA 4.5.
+    pub key: Option<KeyBytes>,
+}
+
+/// A compression level.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum LevelRequest {
+    /// The usual level of the codec.
+    #[default]
+    Usual,
+    /// This level.
+    Exact(i32),
+    /// The level of the codec that is closest to this one.
+    Closest(i32),
+}
+
+impl LevelRequest {
+    /// Returns the level for a codec that has these levels; `None` for the usual one.
+    ///
+    /// # Errors
+    ///
+    /// If the codec does not have the exact level.
+    pub fn within(self, codec: &'static str, levels: &RangeInclusive<i32>) -> Result<Option<i32>, Unsupported> {
+        match self {
+            Self::Usual => Ok(None),
+            Self::Exact(level) if !levels.contains(&level) => Err(Unsupported::Level { codec, level, levels: levels.clone() }),
+            Self::Exact(level) => Ok(Some(level)),
+            Self::Closest(level) => Ok(Some(level.clamp(*levels.start(), *levels.end()))),
         }
     }
+}
+
+/// A setting that a format does not support.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Unsupported {
+    /// The codec does not have this level.
+    Level {
+        /// Name of the codec.
+        codec: &'static str,
+        /// The level.
+        level: i32,
+        /// The levels that it has.
+        levels: RangeInclusive<i32>,
+    },
+    /// The format does not support this codec.
+    Codec(Target, Codec),
+    /// Shard files do not support this alignment.
+    Alignment(u32),
 }
 
 /// Returns the extensions of all formats that are written.

@@ -1,14 +1,11 @@
 //! `nra convert`
 
-mod targets;
-
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::Serialize;
 
-use self::targets::{to_nra4, to_shard, to_tar, to_zip};
 use crate::archive_errors;
 use crate::args::{ContainerArgs, KeepArgs, ResourceArgs};
 use crate::change::same_file;
@@ -21,9 +18,9 @@ use crate::report::{CommandResult, Failure, Outcome};
 use crate::ui::{self, Ui};
 use crate::watched_file::WatchedFile;
 use nra_convert::select::Selection;
-use nra_convert::target::{Target, default_output, extensions, target_of, unsupported};
+use nra_convert::target::{Request, Target, default_output, extensions, target_of, unsupported};
 use nra_convert::{
-    Destination, Format, Limits, MetadataPolicy, NraSink, Options, PlainInput, Sink, Source, Stats, convert, reads_in_order,
+    Destination, Limits, MetadataPolicy, NraSink, Options, PlainInput, Sink, Source, Stats, convert, reads_in_order,
 };
 use nra_format::Error;
 use nra_format::archive::{self, Archive, OpenOptions, extension_mismatch, open_path, open_stream};
@@ -33,6 +30,7 @@ use nra_format::error::{STANDARD_INPUT, Subject};
 use nra_format::nra::writer::WriterOptions;
 use nra_format::path::Quoted;
 use nra_format::progress::{Counter, Monitor, Warning};
+use nra_format::shard::Dialect;
 use nra_format::source::{FileSource, ReadAt};
 use nra_text::{self, ArchiveField, parse_size};
 
@@ -113,6 +111,15 @@ enum DialectName {
     Go,
     /// The Python package
     Python,
+}
+
+impl From<DialectName> for Dialect {
+    fn from(name: DialectName) -> Self {
+        match name {
+            DialectName::Go => Self::Go,
+            DialectName::Python => Self::Python,
+        }
+    }
 }
 
 /// Metadata kept for each entry.
@@ -230,13 +237,14 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let (mut options, mut writer) = options(args, kind)?;
     options.open.commit = commit;
     let name = if from_stdin { STANDARD_INPUT.to_owned() } else { Quoted::new(args.input.as_os_str().as_bytes()).to_string() };
-    if args.encrypt && !matches!(kind, Target::Nra | Target::Nra4) {
+    if args.encrypt && !kind.registered().encrypt {
         return Err(Failure::usage("only NRA archives can be encrypted"));
     }
     if args.dialect.is_some() && !matches!(kind, Target::Shard(_)) {
         return Err(Failure::usage("--dialect requires a Shard file as output").hint("use --to shard to write one"));
     }
-    if to_stdout && let Some(what) = needs_file(kind) {
+    if to_stdout && !kind.registered().stream {
+        let what = if kind == Target::Nra4 { "an NRA 4.5 archive" } else { "a Shard file" };
         let failure = Failure::usage(format!("cannot write {what} to standard output: its first bytes are written last"));
         return Err(failure.hint("use -o FILE to write it to a file"));
     }
@@ -279,13 +287,15 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     } else {
         Destination::File { path: output.clone(), overwrite: args.overwrite }
     };
-    let format = match kind {
-        Target::Nra => Format::Nra(NraSink { writer, recompress: args.compression.is_given(), plain }),
-        Target::Nra4 => to_nra4(&output, earlier_key, &writer)?,
-        Target::Tar(compression) => to_tar(args, compression)?,
-        Target::Shard(role) => to_shard(args, role)?,
-        Target::Zip => to_zip(args)?,
+    let request = Request {
+        nra: NraSink { writer, recompress: args.compression.is_given(), plain },
+        codec: args.compression.codec(),
+        level: args.compression.level(),
+        align: args.compression.align,
+        dialect: args.dialect.map(Dialect::from),
+        key: earlier_key,
     };
+    let format = kind.format_with(&output, request).map_err(pack_args::unsupported_setting)?;
     let sink = Sink::Archive(destination, format);
     let sink = if args.dry_run { sink.dry_run() } else { sink };
     let (opened, all) = (open_indexed(kind, &named, &output, args, &options, ui)?, Selection::all());
@@ -430,15 +440,6 @@ fn warn_unused_options(args: &Args, kind: Target, ui: &Ui) {
     for option in args.compression.given().filter(|option| !used.contains(option)) {
         let message = format!("{option} has no effect on {what}");
         ui.console().warn(Warning::remark([], message));
-    }
-}
-
-/// Returns the name of a format that cannot be written sequentially.
-fn needs_file(kind: Target) -> Option<&'static str> {
-    match kind {
-        Target::Shard(_) => Some("a Shard file"),
-        Target::Nra4 => Some("an NRA 4.5 archive"),
-        Target::Nra | Target::Tar(_) | Target::Zip => None,
     }
 }
 

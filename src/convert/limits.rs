@@ -1,4 +1,4 @@
-//! Where the growing of what is decoded ends.
+//! Limits for the decoded size of an input.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -8,11 +8,11 @@ use nra_format::stream::check_ratio;
 /// Bounds of what an input may grow to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of content, holes included. Default: those that a file can have.
+    /// Bytes of content, holes included. Default: the maximum size of a file.
     pub bytes: u64,
     /// Entries. Default: 100 million.
     pub entries: u64,
-    /// Decoded bytes for each stored one, holes included; the first GiB is free. Default: 2,000, which deflate can't reach.
+    /// Decoded bytes per stored byte, holes included; the first GiB is not counted. Default: 2,000, which deflate can't reach.
     pub ratio: u64,
 }
 
@@ -40,23 +40,23 @@ impl Ledger {
         within(Resource::Entries, add(&self.entries, 1), self.limits.entries)
     }
 
-    /// Counts bytes of content that moves as it is stored.
+    /// Counts bytes of content that is copied as stored.
     pub(crate) fn bytes(&self, len: u64) -> Result<()> {
         within(Resource::Content, add(&self.bytes, len), self.limits.bytes)
     }
 
-    /// Counts bytes of content as they are read, holes included, and compares all of them with what they come from.
+    /// Counts bytes of content as they are read, holes included, and compares the total with the stored bytes.
     pub(crate) fn content(&self, len: u64, stored: u64) -> Result<()> {
         self.bytes(len)?;
         self.ratio(self.bytes.load(Ordering::Relaxed), stored)
     }
 
-    /// Compares what was decoded with what it came from.
+    /// Compares decoded with stored bytes.
     pub(crate) fn ratio(&self, decoded: u64, stored: u64) -> Result<()> {
         check_ratio(decoded, stored, self.limits.ratio)
     }
 
-    /// Does `work`, and forgets the content that was counted meanwhile, as it will be read again. No other thread counts then.
+    /// Calls `work` and forgets the content that it counted, because it is read again. No other thread may count meanwhile.
     pub(crate) fn on_trial<T>(&self, work: impl FnOnce() -> T) -> T {
         let before = self.bytes.load(Ordering::Relaxed);
         let result = work();
@@ -88,7 +88,7 @@ mod tests {
         ledger.content(1 << 30, 1).unwrap();
         ledger.content(1, 1 << 24).unwrap();
         assert!(matches!(ledger.content(1, 1 << 20), Err(Error::ResourceLimit { resource: Resource::Ratio, .. })));
-        // What moves as it is stored does not grow.
+        // Content that is copied as stored has no ratio.
         ledger.bytes(1 << 35).unwrap();
         assert!(matches!(ledger.bytes(u64::MAX), Err(Error::ResourceLimit { resource: Resource::Content, .. })));
         assert!(ledger.bytes(1).is_err());

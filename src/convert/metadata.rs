@@ -1,4 +1,4 @@
-//! What is kept of the metadata of entries.
+//! Which metadata of entries is kept.
 
 use std::sync::Arc;
 
@@ -6,18 +6,18 @@ pub use crate::source::files::{GivenOwner, OwnerPolicy};
 use nra_format::entry::{Attribute, Entry, Metadata, Namespace, Owner, Timestamp};
 use nra_format::top::Top;
 
-/// What is kept of each entry.
+/// Which metadata of each entry is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MetadataPolicy {
-    /// What is kept of owners.
+    /// Which facts about owners are kept.
     pub owner: OwnerPolicy,
-    /// Keep extended attributes, POSIX ACLs among them.
+    /// Keep extended attributes, including POSIX ACLs.
     pub xattrs: bool,
-    /// Keep times of modification.
+    /// Keep modification times.
     pub times: bool,
     /// Later times are replaced by this one.
     pub latest: Option<Timestamp>,
-    /// Leave out attributes that depend on the machine.
+    /// Skip attributes that depend on the machine.
     pub portable: bool,
 }
 
@@ -27,7 +27,7 @@ impl Default for MetadataPolicy {
     }
 }
 
-/// Narrows metadata to what is kept; equal ones in a row are shared.
+/// Reduces metadata to what is kept. Consecutive equal metadata is shared.
 #[derive(Debug)]
 pub(crate) struct Narrower<'a> {
     policy: &'a MetadataPolicy,
@@ -39,13 +39,13 @@ impl<'a> Narrower<'a> {
         Self { policy, last: None }
     }
 
-    /// Narrows an entry.
+    /// Reduces the metadata of an entry.
     pub(crate) fn narrow(&mut self, entry: &mut Entry) {
         self.times(entry);
         entry.metadata = self.metadata(&entry.metadata);
     }
 
-    /// Narrows the time of an entry.
+    /// Reduces the time of an entry.
     pub(crate) fn times(&self, entry: &mut Entry) {
         entry.modified = self.time(entry.modified);
     }
@@ -55,7 +55,7 @@ impl<'a> Narrower<'a> {
         modified.filter(|_| times).map(|time| latest.map_or(time, |latest| time.min(latest)))
     }
 
-    /// Narrows what is said of the directory above all entries.
+    /// Reduces the metadata of the top directory.
     pub(crate) fn top(&self, mut top: Top) -> Top {
         top.modified = self.time(top.modified);
         top.owner = top.owner.as_ref().and_then(|owner| self.owner(Some(owner)));
@@ -63,13 +63,13 @@ impl<'a> Narrower<'a> {
         top
     }
 
-    /// Narrows the attributes of an archive, some of which are about the directory above all entries.
+    /// Reduces the attributes of an archive, some of which describe the top directory.
     pub(crate) fn whole(&self, attributes: &[Attribute]) -> Vec<Attribute> {
         let others = attributes.iter().filter(|attribute| !Top::has(attribute)).cloned();
         others.chain(self.top(Top::of_archive(attributes)).into_attributes()).collect()
     }
 
-    /// Returns metadata that is shared with the last one if that is equal.
+    /// Reduces metadata, sharing it with the previous one if that is equal.
     pub(crate) fn share(&mut self, metadata: Metadata) -> Arc<Metadata> {
         match &self.last {
             Some((known, narrowed)) if **known == metadata => narrowed.clone(),

@@ -1,4 +1,4 @@
-//! What reading threads hand to the thread that writes.
+//! Batches of items that reading threads send to the writing thread.
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 
@@ -13,34 +13,34 @@ pub(crate) struct Run {
     pub(crate) len: usize,
 }
 
-/// What was read for one name, or a part of it. `X` is what only the source of the items knows of.
+/// A part of an entry. `X` has facts that only one kind of source knows.
 #[derive(Debug)]
 pub(crate) enum Item<X> {
     /// An entry that needs no content.
     Plain(Entry),
-    /// A file that is one piece.
+    /// A file of one chunk.
     Whole(Entry, Piece),
-    /// A file that is one piece, still to be measured.
+    /// A file of one chunk that is not hashed yet.
     Unmeasured(Entry, Run),
-    /// Start of a file in pieces.
+    /// Start of a file of several chunks.
     Begin(Entry),
-    /// Its next piece.
+    /// Its next chunk.
     Piece(Piece),
-    /// Its next piece, still to be measured.
+    /// Its next chunk, not hashed yet.
     Cut(Run),
-    /// Its next hole, this many bytes.
+    /// Its next hole, bytes.
     Hole(u64),
-    /// Its end; digest of the whole, if known.
+    /// Its end; the digest of the whole file, if known.
     End(Option<Digest>),
-    /// It can't be read further and is given up.
+    /// It can't be read further and is skipped.
     Abandon,
-    /// Nothing; a warning said why.
+    /// A skipped name; a warning gave the reason.
     Nothing,
-    /// What the source alone understands.
+    /// A fact for the source to handle.
     Other(X),
 }
 
-/// A run of content with what is known of it.
+/// A chunk with its digest and whether it is incompressible.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Piece {
     pub(crate) run: Run,
@@ -48,7 +48,7 @@ pub(crate) struct Piece {
     pub(crate) incompressible: bool,
 }
 
-/// An item, the place in the order of the name it belongs to, and the identity of a file that has several names.
+/// An item, the position of its name in the order, and the inode of a file that has several names.
 #[derive(Debug)]
 pub(crate) struct Placed<X> {
     pub(crate) place: u32,
@@ -59,7 +59,7 @@ pub(crate) struct Placed<X> {
 /// Items with the bytes they refer to.
 #[derive(Debug)]
 pub(crate) struct Batch<X> {
-    /// Always of the same length; the first `filled` bytes count.
+    /// Always of the same length; the first `filled` bytes are used.
     pub(crate) bytes: Vec<u8>,
     pub(crate) filled: usize,
     pub(crate) items: Vec<Placed<X>>,
@@ -70,7 +70,7 @@ impl<X> Batch<X> {
         Self { bytes, filled: 0, items: Vec::new() }
     }
 
-    /// Measures the pieces that are only cut.
+    /// Hashes the chunks that are not hashed yet.
     fn measure(&mut self) {
         for placed in &mut self.items {
             let of = |run: Run| measure(&self.bytes[run.start..run.start + run.len], run);
@@ -88,7 +88,7 @@ impl<X> Batch<X> {
     }
 }
 
-/// Digests and classifies a piece.
+/// Hashes and classifies a chunk.
 pub(crate) fn measure(bytes: &[u8], run: Run) -> Piece {
     Piece { run, digest: Digest::of(bytes), incompressible: looks_incompressible(bytes) }
 }
@@ -96,13 +96,13 @@ pub(crate) fn measure(bytes: &[u8], run: Run) -> Piece {
 /// A batch on its way to the writing thread.
 #[derive(Debug)]
 pub(crate) enum Delivery<X> {
-    /// Here it is.
+    /// The batch.
     Ready(Batch<X>),
-    /// Another thread measures its pieces and sends it here.
+    /// Another thread hashes its chunks and sends it here.
     Soon(Receiver<Batch<X>>),
 }
 
-/// A batch with pieces to measure, and where it goes then.
+/// A batch with chunks to hash, and its destination.
 #[derive(Debug)]
 pub(crate) struct Unmeasured<X> {
     batch: Batch<X>,
@@ -110,50 +110,50 @@ pub(crate) struct Unmeasured<X> {
 }
 
 impl<X> Unmeasured<X> {
-    /// Measures the pieces and sends the batch on.
+    /// Hashes the chunks and forwards the batch.
     pub(crate) fn finish(mut self) {
         self.batch.measure();
-        // Nobody waits for it when the work was stopped.
+        // The receiver is gone if the conversion was stopped.
         let _ = self.out.send(self.batch);
     }
 }
 
-/// The reader of a batch is gone: the work was stopped.
+/// The receiver of batches is gone: the conversion was stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stopped;
 
-/// Where a reading thread puts what it reads.
+/// The output of a reading thread.
 #[derive(Debug)]
 pub(crate) struct Outlet<X> {
     pub(crate) batch: Batch<X>,
     out: Option<Sender<Delivery<X>>>,
-    /// Who measures pieces that are only cut; without anybody it is done here.
+    /// Threads that hash chunks; without them, this thread does.
     measurers: Option<Sender<Unmeasured<X>>>,
-    /// Buffers that were used before.
+    /// Buffers for reuse.
     spare: Receiver<Vec<u8>>,
     buffer_bytes: usize,
 }
 
 impl<X> Outlet<X> {
-    /// Creates an outlet that has nowhere to send to yet. Buffers have `buffer_bytes`.
+    /// Creates an outlet without a receiver. Buffers have `buffer_bytes`.
     pub(crate) fn new(spare: Receiver<Vec<u8>>, buffer_bytes: usize, measurers: Option<Sender<Unmeasured<X>>>) -> Self {
         let bytes = vec![0; buffer_bytes];
         Self { batch: Batch::new(bytes), out: None, measurers, spare, buffer_bytes }
     }
 
-    /// Sends to `out` from now on.
+    /// Sends further batches to `out`.
     pub(crate) fn turn_to(&mut self, out: Sender<Delivery<X>>) {
         self.out = Some(out);
     }
 
-    /// Sends what is left and closes the way.
+    /// Sends the last batch and disconnects.
     pub(crate) fn close(&mut self) -> Result<(), Stopped> {
         let sent = if self.batch.items.is_empty() { Ok(()) } else { self.flush(0) };
         self.out = None;
         sent
     }
 
-    /// Sends the batch; the new one begins with the last `keep` bytes of it.
+    /// Sends the batch. The next one starts with its last `keep` bytes.
     pub(crate) fn flush(&mut self, keep: usize) -> Result<(), Stopped> {
         let bytes = self.spare.try_recv().unwrap_or_else(|_| vec![0; self.buffer_bytes]);
         let mut next = Batch::new(bytes);
@@ -168,7 +168,7 @@ impl<X> Outlet<X> {
             return out.send(Delivery::Ready(full)).map_err(|_| Stopped);
         };
         let (measured, soon) = bounded(1);
-        // Its place in the line first: the room there bounds what waits to be measured, too.
+        // Queue its place first: the length of that queue also bounds the batches that wait for hashing.
         out.send(Delivery::Soon(soon)).map_err(|_| Stopped)?;
         measurers.send(Unmeasured { batch: full, out: measured }).map_err(|_| Stopped)
     }

@@ -1,4 +1,4 @@
-//! Content that comes as a sequence of bytes and holes, made into items.
+//! Turns a sequence of bytes and holes into items.
 
 use std::convert::Infallible;
 
@@ -8,32 +8,32 @@ use nra_format::chunker::{WHOLE_MAX, next_piece};
 use nra_format::entry::Entry;
 use nra_format::zeros::each_zero;
 
-/// Holes of more than this many bytes in all go without a digest of the whole file: computing it would take longer than
+/// If all holes together have more bytes than this, no digest of the whole file is computed: that would take longer than
 /// storing the rest.
 pub(crate) const HASHED_HOLES_MAX: u64 = 1 << 30;
 
-/// Items in one batch, about: without content they would never fill it.
+/// Approximate number of items in a batch: items without content would never fill it.
 pub(crate) const BATCH_ITEMS: usize = 1_024;
 
-/// A file in work: small ones become one piece, others are cut where their content says so.
+/// A file in progress: a small one becomes one chunk, others are split by content.
 pub(crate) struct Content {
     place: u32,
     form: Form,
 }
 
 enum Form {
-    /// Collected in one run of the batch.
+    /// Collected in one range of the batch.
     Whole { entry: Box<Entry>, start: usize },
-    /// In pieces; where the uncut part begins, and the digest of the whole unless holes make it too dear.
+    /// In chunks: where the part that is not split yet starts, and the hasher of the whole file unless its holes are too long.
     Pieces { cut: usize, hasher: Option<Box<blake3::Hasher>> },
 }
 
 impl Content {
-    /// Begins a file of `size` bytes. `plain`: no hole will come.
+    /// Begins a file of `size` bytes. `plain`: it has no holes.
     ///
     /// # Errors
     ///
-    /// When nobody wants it.
+    /// If the conversion was stopped.
     pub(crate) fn begin<X>(place: u32, entry: Entry, size: u64, plain: bool, outlet: &mut Outlet<X>) -> Result<Self, Stopped> {
         let form = match usize::try_from(size) {
             Ok(size) if plain && size <= WHOLE_MAX => {
@@ -49,11 +49,11 @@ impl Content {
         Ok(Self { place, form })
     }
 
-    /// Takes the next bytes; all of them are at most as many as was said.
+    /// Appends bytes; all together at most the size given at the beginning.
     ///
     /// # Errors
     ///
-    /// When nobody wants them.
+    /// If the conversion was stopped.
     pub(crate) fn data<X>(&mut self, mut bytes: &[u8], outlet: &mut Outlet<X>) -> Result<(), Stopped> {
         match &mut self.form {
             Form::Whole { .. } => append(outlet, bytes),
@@ -78,12 +78,12 @@ impl Content {
         Ok(())
     }
 
-    /// Takes a hole of `len` bytes; in a small file that was said to have none it becomes zero bytes. `room`: how many bytes of holes may go into
-    /// the digest of the whole, which is given up for a longer one.
+    /// Appends a hole of `len` bytes; in a small file without holes it becomes zero bytes. `room`: how many more bytes of holes may be
+    /// hashed. No digest is computed if a hole is longer.
     ///
     /// # Errors
     ///
-    /// When nobody wants it.
+    /// If the conversion was stopped.
     pub(crate) fn hole<X>(&mut self, len: u64, room: &mut u64, outlet: &mut Outlet<X>) -> Result<(), Stopped> {
         let Form::Pieces { cut, hasher } = &mut self.form else {
             let batch = &mut outlet.batch;
@@ -104,7 +104,7 @@ impl Content {
             *room -= len;
             hash_zeros(hasher, len);
         }
-        // All bytes of the batch belong to pieces that are cut.
+        // All bytes of the batch belong to complete chunks.
         if outlet.batch.items.len() >= BATCH_ITEMS {
             outlet.flush(0)?;
             *cut = 0;
@@ -125,7 +125,7 @@ impl Content {
         outlet.push(self.place, None, item);
     }
 
-    /// Gives the file up.
+    /// Skips the file.
     pub(crate) fn abandon<X>(self, outlet: &mut Outlet<X>) {
         let item = match self.form {
             Form::Pieces { .. } => Item::Abandon,
@@ -149,7 +149,7 @@ fn append<X>(outlet: &mut Outlet<X>, bytes: &[u8]) {
     batch.filled += bytes.len();
 }
 
-/// Cuts what stands in the batch behind `cut`; `last`: up to its end.
+/// Splits the bytes of the batch after `cut` into chunks; `last`: up to the end.
 fn cut_pieces<X>(place: u32, cut: &mut usize, last: bool, outlet: &mut Outlet<X>) {
     while *cut < outlet.batch.filled
         && let Some(len) = next_piece(&outlet.batch.bytes[*cut..outlet.batch.filled], last)

@@ -1,7 +1,7 @@
-//! The writing end of everything that becomes an NRA archive: items that were read ahead go into a [`Writer`], in order.
+//! Feeds items that were read ahead into a [`Writer`] of NRA 5, in order.
 //!
-//! What an item is, and how threads read ahead, is the same for directories, streams and other archives; what only one of them
-//! knows (names of one inode, links by name) it handles itself, by [`Item::Other`].
+//! Files on disk, streams and archives share the items and the threads. Facts that only one source has, such as inodes or
+//! links by name, are [`Item::Other`], which the source handles.
 
 use std::io::Write;
 
@@ -13,31 +13,31 @@ use nra_format::path::EntryPath;
 use nra_format::progress::{Counter, Monitor, Warning};
 use nra_format::top::Top;
 
-/// A file that was stored: its number, and the entry if that was asked for.
+/// A stored file: its number, and the entry if it was requested.
 pub(crate) type Stored = (EntryId, Option<Entry>);
 
-/// The writing end.
+/// Stores items in an archive.
 pub(crate) struct Feed<'a, W: Write + Send> {
     writer: &'a mut Writer<W>,
-    /// Names that gave no entry.
+    /// Names that were skipped.
     pub(crate) skipped: u64,
-    /// The file that was begun could not be: its pieces go nowhere.
+    /// The file in progress was skipped: its chunks are dropped.
     skipping: bool,
-    /// The file that was begun, while its pieces come.
+    /// The file in progress, while its chunks arrive.
     begun: Option<Entry>,
-    /// Path of the entry in work, for messages.
+    /// Path of the current entry, for messages.
     path: Vec<u8>,
-    /// Content bytes that were counted.
+    /// Content bytes that were reported.
     counted: u64,
 }
 
 impl<'a, W: Write + Send> Feed<'a, W> {
-    /// Feeds `writer`.
+    /// Returns a feed for `writer`.
     pub(crate) fn new(writer: &'a mut Writer<W>) -> Self {
         Self { path: Vec::new(), writer, skipped: 0, skipping: false, begun: None, counted: 0 }
     }
 
-    /// Records the directory above all entries, in place of what is known of it.
+    /// Records the top directory, replacing the known one.
     ///
     /// # Errors
     ///
@@ -61,7 +61,7 @@ impl<'a, W: Write + Send> Feed<'a, W> {
     ///
     /// # Errors
     ///
-    /// What writing gives; an entry that the format can't hold is left out with a warning.
+    /// As the writer; an entry that the format can't hold is skipped with a warning.
     pub(crate) fn add(&mut self, entry: Entry, content: NewContent<'_>, monitor: &dyn Monitor) -> Result<Option<EntryId>> {
         self.note(&entry.path);
         monitor.current(&self.path);
@@ -69,13 +69,13 @@ impl<'a, W: Write + Send> Feed<'a, W> {
         self.settle(added, monitor)
     }
 
-    /// Remembers what is in work.
+    /// Remembers the current path.
     fn note(&mut self, path: &EntryPath) {
         self.path.clear();
         self.path.extend_from_slice(path.as_bytes());
     }
 
-    /// Counts the entry of `path` that was added, or warns that it can't be held.
+    /// Counts an entry that was added, or warns that the format can't hold it.
     fn settle(&mut self, added: Result<EntryId>, monitor: &dyn Monitor) -> Result<Option<EntryId>> {
         match added {
             Ok(id) => {
@@ -93,7 +93,7 @@ impl<'a, W: Write + Send> Feed<'a, W> {
         }
     }
 
-    /// Counts the content that is done since it was counted last.
+    /// Reports the content that was completed since the last call.
     fn count(&mut self, monitor: &dyn Monitor) {
         let done = self.writer.done_bytes();
         if done > self.counted {
@@ -126,7 +126,7 @@ impl<'a, W: Write + Send> Feed<'a, W> {
         self.settle(changed, monitor).map(drop)
     }
 
-    /// Takes an entry that the archive has, so that links can lead to it.
+    /// Keeps an entry of the archive, so that links can refer to it.
     ///
     /// # Errors
     ///
@@ -135,12 +135,12 @@ impl<'a, W: Write + Send> Feed<'a, W> {
         self.writer.reference_entry(path)
     }
 
-    /// Counts a name that gives no entry.
+    /// Counts a skipped name.
     pub(crate) fn skip(&mut self) {
         self.skipped += 1;
     }
 
-    /// Stores an item of `batch`. Returns what became of a file or other entry that is whole now; `keep`: with a copy of it.
+    /// Stores an item of `batch`. Returns the entry that it completes, with a copy of it if `keep` is set.
     ///
     /// # Errors
     ///
@@ -193,8 +193,8 @@ impl<'a, W: Write + Send> Feed<'a, W> {
                 self.skipped += 1;
             }
             Item::Piece(_) | Item::Hole(_) | Item::End(_) | Item::Abandon => {}
-            Item::Cut(_) | Item::Unmeasured(..) => unreachable!("pieces are measured before a batch arrives"),
-            Item::Other(_) => unreachable!("handled by whoever made it"),
+            Item::Cut(_) | Item::Unmeasured(..) => unreachable!("chunks are hashed before a batch arrives"),
+            Item::Other(_) => unreachable!("handled by its source"),
         }
         Ok(None)
     }
@@ -210,7 +210,7 @@ impl<'a, W: Write + Send> Feed<'a, W> {
         }
     }
 
-    /// Drops the file that was begun.
+    /// Drops the file in progress.
     fn give_up(&mut self, error: &Error, monitor: &dyn Monitor) {
         self.skipping = true;
         self.skipped += 1;

@@ -1,4 +1,4 @@
-//! The threads that read ahead: places are cut into jobs, and what comes of them arrives in order.
+//! Threads that read ahead: positions are divided into jobs, whose batches arrive in order.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -11,39 +11,39 @@ use nra_format::chunker::MAX_PIECE;
 use nra_format::error::Result;
 use nra_format::progress::Monitor;
 
-/// Shortest buffer a reader works with, bytes: a small file, or one piece behind the rest of another.
+/// Shortest buffer of a reader, bytes: a small file, or one chunk after the rest of another.
 pub(crate) const MIN_BUFFER: usize = 2 * MAX_PIECE;
-/// Names in one job, at most. Enough that handing over costs nothing, few enough that threads share the work evenly.
+/// Maximum number of names in a job: enough to make the overhead of jobs negligible, few enough to share work evenly.
 const JOB_NAMES: usize = 256;
-/// Jobs in work or waiting for each thread.
+/// Jobs in progress or waiting, per thread.
 const JOBS_AHEAD: usize = 2;
-/// Batches that a job may have waiting.
+/// Maximum number of waiting batches of a job.
 const BATCHES_AHEAD: usize = 2;
-/// Largest buffer of a batch, bytes. Longer ones are slower: what was read has left the cache when it is written.
+/// Longest buffer of a batch, bytes. Longer ones are slower: content leaves the CPU cache before it is written.
 const MAX_BUFFER: usize = 1 << 20;
 
-/// Where items come from: numbered places that several threads read.
+/// A source of items: numbered positions that several threads read.
 pub(crate) trait Readers<X>: Sync {
     /// Returns a reader for one thread.
     fn reader(&self) -> Box<dyn PlaceReader<X> + '_>;
 
-    /// Says whether one thread reads all places, in order. What comes of them is still measured by several.
+    /// Returns whether one thread reads all positions in order. Several threads still hash the chunks.
     fn is_sequential(&self) -> bool {
         false
     }
 }
 
-/// Reads places on one thread.
+/// Reads positions on one thread.
 pub(crate) trait PlaceReader<X> {
-    /// Reads what is at `place` into `outlet`. What goes wrong is an item or a warning.
+    /// Reads the entry at `place` into `outlet`. Problems become items or warnings.
     ///
     /// # Errors
     ///
-    /// When nobody wants more.
+    /// If the conversion was stopped.
     fn read_place(&mut self, place: u32, outlet: &mut Outlet<X>) -> Result<(), Stopped>;
 }
 
-/// A run of places to read, and where the batches go.
+/// A range of positions to read, and the receiver of its batches.
 struct Job<X> {
     places: Range<u32>,
     out: Sender<Delivery<X>>,
@@ -54,19 +54,19 @@ struct Job<X> {
 struct Buffers {
     /// Threads that read.
     threads: usize,
-    /// Batches that a job may have waiting.
+    /// Maximum number of waiting batches of a job.
     batches_ahead: usize,
     /// Length of a buffer.
     bytes: usize,
-    /// Buffers in use at most.
+    /// Maximum number of buffers in use.
     count: usize,
 }
 
 impl Buffers {
-    /// Divides `total` bytes among up to `threads`; with little memory batches get shorter, then fewer, then the threads.
+    /// Divides `total` bytes among up to `threads`. With little memory there are shorter batches, then fewer batches, then fewer threads.
     fn new(threads: usize, total: u64) -> Self {
         let total = usize::try_from(total).unwrap_or(usize::MAX);
-        // One for each batch that waits, one that each job fills, and one that is written.
+        // One for each waiting batch, one for each thread to fill, and one that is written.
         let count = |threads: usize, batches_ahead: usize| threads * JOBS_AHEAD * batches_ahead + threads + 1;
         let affordable = total / MIN_BUFFER;
         let batches_ahead = (1..=BATCHES_AHEAD).rev().find(|&ahead| count(threads, ahead) <= affordable).unwrap_or(1);
@@ -76,10 +76,10 @@ impl Buffers {
     }
 }
 
-/// What takes items, with the batch that has their bytes.
+/// Receives items, with the batch that contains their bytes.
 pub(crate) type Take<'a, X> = &'a mut dyn FnMut(Placed<X>, &Batch<X>) -> Result<()>;
 
-/// Reads the places 0 to `places` with `readers` and hands what comes to `take`, in order. Reading ahead takes up to `read_bytes`.
+/// Reads the positions 0 to `places` with `readers` and passes the items to `take`, in order. Reading ahead uses up to `read_bytes` of memory.
 ///
 /// # Errors
 ///
@@ -110,7 +110,7 @@ pub(crate) fn read_ahead<X: Send>(
         }
         for _ in 0..threads.max(1) {
             let unmeasured = unmeasured.clone();
-            // Pieces of one large file are measured by all threads.
+            // All threads hash chunks of one large file.
             scope.spawn(move || unmeasured.into_iter().for_each(Unmeasured::finish));
         }
         drop((jobs, measure_in, unmeasured));
@@ -123,7 +123,7 @@ pub(crate) fn read_ahead<X: Send>(
                 let places = place(start)..place((start + job_names).min(places));
                 let (out, batches) = bounded(batches_ahead);
                 if job_in.send(Job { places, out }).is_err() {
-                    // The threads are gone: stopped, or in a panic that goes on when they are joined.
+                    // The threads ended: they were stopped, or panicked, which resumes when they are joined.
                     return monitor.check();
                 }
                 waiting.push_back(batches);
@@ -132,7 +132,7 @@ pub(crate) fn read_ahead<X: Send>(
             for delivery in batches {
                 monitor.check()?;
                 if let Some(bytes) = take_batch(delivery, take)? {
-                    // A full store of buffers drops this one.
+                    // If there are enough spare buffers, this one is dropped.
                     let _ = spare_in.try_send(bytes);
                 }
             }
@@ -141,7 +141,7 @@ pub(crate) fn read_ahead<X: Send>(
     })
 }
 
-/// Reads one place on a thread of its own and hands what comes to `take`.
+/// Reads one position on a thread of its own and passes the items to `take`.
 ///
 /// # Errors
 ///
@@ -164,7 +164,7 @@ pub(crate) fn read_one<X: Send>(
     })
 }
 
-/// Hands on what a batch holds; returns its buffer, or nothing when it never came because the work was stopped.
+/// Passes on the items of a batch. Returns its buffer; `None` if the conversion was stopped before it arrived.
 fn take_batch<X>(delivery: Delivery<X>, take: Take<'_, X>) -> Result<Option<Vec<u8>>> {
     let mut batch = match delivery {
         Delivery::Ready(batch) => batch,
@@ -179,7 +179,7 @@ fn take_batch<X>(delivery: Delivery<X>, take: Take<'_, X>) -> Result<Option<Vec<
     Ok(Some(batch.bytes))
 }
 
-/// Reads jobs until there are no more, or nobody wants them.
+/// Processes jobs until there are no more, or the conversion is stopped.
 fn work<X>(readers: &dyn Readers<X>, monitor: &dyn Monitor, jobs: &Receiver<Job<X>>, mut outlet: Outlet<X>) {
     let mut reader = readers.reader();
     for Job { places, out } in jobs {

@@ -108,22 +108,22 @@ pub(crate) struct ExportEntry {
     pub(super) link: Option<EntryPath>,
 }
 
-/// The entries of an archive, one after the other.
+/// The entries of an archive, one after another.
 pub(crate) struct Exporter<'a> {
     pub(super) archive: &'a dyn Archive,
     pub(super) monitor: &'a dyn Monitor,
     stats: Stats,
     pub(super) options: &'a Options,
     ledger: Ledger,
-    /// A limit is reached: that ends the work, whatever may be left out.
+    /// A limit was reached, which ends the conversion even if damaged entries are skipped.
     refused: Cell<bool>,
     target: Container,
-    /// Entries had facts that only Shard files have a place for.
+    /// Entries had attributes that only Shard files can hold.
     loses_facts: bool,
     order: Order,
     narrower: Narrower<'a>,
     place: usize,
-    /// Names of linked files that were left out, and whether for damage.
+    /// Linked files that were skipped, and whether that was for damage.
     missing: HashMap<EntryPath, bool>,
 }
 
@@ -175,7 +175,7 @@ impl<'a> Exporter<'a> {
                     continue;
                 }
             };
-            // Nothing is known of it, and what lies below it brings it back.
+            // It has no metadata, and the entries below it imply it again.
             if stored.implied {
                 continue;
             }
@@ -191,7 +191,7 @@ impl<'a> Exporter<'a> {
                 entry.metadata = Arc::new(Metadata { attributes: kept, ..Metadata::clone(&entry.metadata) });
             }
             let link = self.order.link(place).cloned();
-            // A link to a name that is not there would be damage in what is written.
+            // A link to a missing name would be damage in the output.
             if let Some((first, &damage)) = link.as_ref().and_then(|first| self.missing.get_key_value(first)) {
                 let why = format!("its content is that of {}, which is left out", Quoted::new(first.as_bytes()));
                 self.omit(stored.path.as_bytes(), &why, damage);
@@ -202,7 +202,7 @@ impl<'a> Exporter<'a> {
         Ok(None)
     }
 
-    /// Counts an entry that is going to be written, with so much content, before any of that is read.
+    /// Counts an entry and its content, before the content is read.
     pub(super) fn count(&mut self, entry: &Entry, content: u64) -> Result<()> {
         self.stats.written.content_bytes = self.stats.written.content_bytes.saturating_add(content);
         self.stats.written.entries += 1;
@@ -210,12 +210,12 @@ impl<'a> Exporter<'a> {
         self.ledger.entry()
     }
 
-    /// Says whether content has to be read once before anything of its entry is written: a header promises a length, damage must show before.
+    /// Returns whether content has to be read once before its entry is written: damage must be found before the header states a length.
     pub(super) fn reads_first(&self) -> bool {
         self.options.keep_going
     }
 
-    /// Hands the content of an entry to `sink`; holes are parts of their own.
+    /// Passes the content of an entry to `sink`, data and holes separately.
     pub(super) fn content(&self, entry: &Entry, sink: &mut dyn FnMut(Part<'_>) -> Result<()>) -> Result<()> {
         self.archive.with_content(entry, Access::Sequential, &mut |part| {
             self.monitor.check()?;
@@ -228,22 +228,22 @@ impl<'a> Exporter<'a> {
         })
     }
 
-    /// Hands the content of an entry to `sink` as [`content`](Self::content) does, before it is read again to be written.
+    /// As [`content`](Self::content), for content that is read again to be written.
     pub(super) fn trial(&self, entry: &Entry, sink: &mut dyn FnMut(Part<'_>) -> Result<()>) -> Result<()> {
         self.ledger.on_trial(|| self.content(entry, sink))
     }
 
-    /// An entry was written.
+    /// Reports that an entry was written.
     pub(super) fn written(&self) {
         self.monitor.add(Counter::Entries, 1);
     }
 
-    /// Tells what of an entry is lost.
+    /// Reports a property that an entry loses.
     pub(super) fn lost(&self, path: &EntryPath, message: String) {
         self.monitor.warn(Warning::degraded(path.as_bytes(), message));
     }
 
-    /// An entry does not read: that ends the work, or it is left out. `counted`: the entry, if it was counted, and its content.
+    /// Skips an entry that can't be read, or fails. `counted`: the entry and its content, if they were counted.
     pub(super) fn skip(&mut self, error: Error, counted: Option<(&Entry, u64)>) -> Result<()> {
         let path = counted.map_or_else(Vec::new, |(entry, _)| entry.path.as_bytes().to_vec());
         let damage = matches!(error, Error::Corrupt { .. });
@@ -263,7 +263,7 @@ impl<'a> Exporter<'a> {
         Ok(())
     }
 
-    /// An entry can't be in the container that is written.
+    /// Skips an entry that the format can't hold.
     pub(super) fn omit(&mut self, path: &[u8], why: &str, damage: bool) {
         self.stats.skipped += 1;
         let severity = if damage { Severity::Damage } else { Severity::Degraded };
@@ -285,19 +285,19 @@ impl<'a> Exporter<'a> {
     }
 }
 
-/// Counts what goes to the output.
+/// An output that counts its bytes.
 pub(crate) struct Counted {
     output: Output,
     bytes: u64,
 }
 
 impl Counted {
-    /// Starts at nothing.
+    /// Starts an output.
     pub(super) fn new(output: Output) -> Self {
         Self { output, bytes: 0 }
     }
 
-    /// Counts an output that is written: so many bytes.
+    /// Returns a complete output of `bytes`.
     pub(super) fn whole(output: Output, bytes: u64) -> Self {
         Self { output, bytes }
     }

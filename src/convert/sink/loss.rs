@@ -1,4 +1,4 @@
-//! What an archive as a whole has that a target can't hold. The table in `docs/convert.md` has all losses.
+//! Reports properties of a whole archive that a target can't hold. The table in `docs/convert.md` lists all losses.
 
 use nra_format::archive::Archive;
 use nra_format::entry::Attribute;
@@ -6,7 +6,7 @@ use nra_format::error::{Error, Result};
 use nra_format::progress::{Monitor, Severity, Warning};
 use nra_format::shard;
 
-/// What is written.
+/// The format that is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Container {
     /// A new NRA archive.
@@ -22,7 +22,7 @@ pub(crate) enum Container {
 }
 
 impl Container {
-    /// Returns what it is called in messages.
+    /// Returns its name in messages.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Nra => "archive of NRA 5",
@@ -34,27 +34,27 @@ impl Container {
     }
 }
 
-/// Says of an entry that so many of its attributes are lost; at least one is.
+/// Returns the message that an entry loses `count` attributes, at least one.
 pub(crate) fn attributes_lost(count: usize, kind: &str) -> String {
     let what = if count == 1 { "an attribute".to_owned() } else { format!("{count} attributes") };
     format!("{what} can't be kept in a {kind}")
 }
 
-/// Says of a file that it has holes no longer.
+/// Returns the message that a file loses its holes.
 pub(crate) fn holes_filled(target: Container) -> String {
     format!("its holes are filled with zero bytes in a {}", target.name())
 }
 
-/// Tells what of `archive` does not come along. Of secrecy whoever writes NRA tells: that can be encrypted.
+/// Reports what of `archive` is lost. Sinks of NRA call [`tell_secrecy`] themselves, because they can encrypt.
 pub(crate) fn tell_whole(archive: &dyn Archive, target: Container, monitor: &dyn Monitor) {
     if !matches!(target, Container::Nra | Container::Nra4) {
         tell_secrecy(archive, false, monitor);
     }
     let info = archive.info();
-    // One that is damaged is one, too.
+    // A damaged commit counts, too.
     let earlier = archive.commits().nth(1).is_some();
-    // A Shard file has a place for what came from one; of how it was laid out nobody else needs to know.
-    // One of NRA 4.5 keeps what is said of entries, which says less without the rest.
+    // A Shard file keeps the attributes that came from one. Other formats lose nothing by dropping its layout. NRA 4.5 keeps attributes
+    // of entries, which are incomplete without those of the archive.
     let is_shard_attribute = |attribute: &Attribute| match target {
         Container::Shard => shard::is_shard_attribute(attribute),
         Container::Nra4 => false,
@@ -73,11 +73,11 @@ pub(crate) fn tell_whole(archive: &dyn Archive, target: Container, monitor: &dyn
     }
 }
 
-/// Tells what came to light about `archive`, when all of its index has been read.
+/// Reports problems of `archive` that were found while its whole index was read.
 ///
 /// # Errors
 ///
-/// `Corrupt` when its index is damaged, unless the work is to `keep_going`.
+/// `Corrupt` if its index is damaged, unless `keep_going` is set.
 pub(crate) fn tell_state(archive: &dyn Archive, keep_going: bool, monitor: &dyn Monitor) -> Result<()> {
     let damage = archive.is_index_damaged();
     let mut remarks = archive.remarks();
@@ -99,7 +99,7 @@ pub(crate) fn tell_state(archive: &dyn Archive, keep_going: bool, monitor: &dyn 
     Ok(())
 }
 
-/// Tells when `archive` is encrypted and what is made of it is not.
+/// Reports that `archive` is encrypted and the output is not.
 pub(crate) fn tell_secrecy(archive: &dyn Archive, encrypts: bool, monitor: &dyn Monitor) {
     if archive.info().encrypted && !encrypts {
         let message = "the input is encrypted, what is made of it is not (convert -e encrypts that too)";

@@ -1,4 +1,4 @@
-//! A file that gets its name only when it is whole.
+//! A file that gets its name when it is complete.
 
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::io;
@@ -14,12 +14,12 @@ use crate::source::walk::AttributeReader;
 use nra_format::error::{Error, Result};
 use nra_format::source::{FileStore, sync_directory};
 
-/// A file in the making. Dropping it leaves nothing behind.
+/// An unfinished file. Dropping it removes it.
 pub(crate) struct NewFile {
     pub(crate) file: File,
-    /// The name that it has until then, on file systems that have no files without a name.
+    /// Its temporary name, on file systems that do not support files without a name.
     temporary: Option<TempPath>,
-    /// The mode that it gets with its name, if it has another one until then.
+    /// Its final mode, if it has another one until it is published.
     mode: Option<u32>,
     directory: PathBuf,
     path: PathBuf,
@@ -42,7 +42,7 @@ impl NewFile {
             Ok(existing) if !existing.is_file() => {
                 return Err(fail(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file")));
             }
-            // What a symlink leads to is replaced, not the symlink.
+            // Replace the target of a symlink, not the symlink.
             Ok(_) => path.canonicalize().map_err(fail)?,
             Err(_) => path.to_owned(),
         };
@@ -57,7 +57,7 @@ impl NewFile {
         {
             return Ok(Self { file, temporary: None, mode: None, directory, path, overwrite });
         }
-        // Nobody else reads it before it has the mode that it shall have.
+        // Keep it private until it has its final mode.
         let named = temporary_name().permissions(Permissions::from_mode(0o600)).tempfile_in(&directory);
         // The file may well be there and writable: it is the directory that refuses.
         let named = named.map_err(|error| Error::io("create a file in", directory.as_os_str().as_bytes(), error))?;
@@ -70,7 +70,7 @@ impl NewFile {
         &self.path
     }
 
-    /// Opens it once more, to be written in place.
+    /// Opens it again, to be written in place.
     ///
     /// # Errors
     ///
@@ -83,7 +83,7 @@ impl NewFile {
         }
     }
 
-    /// Gives it the mode of a file that it replaces. Where the system refuses that it keeps its own.
+    /// Gives it the mode of the file that it replaces, if the system permits.
     pub(crate) fn take_mode(&mut self, old: &Metadata) {
         self.mode = None;
         let _ = self.file.set_permissions(Permissions::from_mode(old.mode() & 0o777));
@@ -99,24 +99,24 @@ impl NewFile {
         let old = fs::metadata(&self.path).map_err(fail)?;
         let mut mode = old.mode() & 0o777;
         let _ = fchown(&self.file, Some(old.uid()), None);
-        // What the group may do is for the group that it was.
+        // Group permissions apply to the former group only.
         if self.file.metadata().map_err(fail)?.gid() != old.gid() && fchown(&self.file, None, Some(old.gid())).is_err() {
             mode &= !0o070;
         }
         let (attributes, _) = AttributeReader::default().read(File::open(&self.path).map_err(fail)?);
         for attribute in attributes {
-            // Some the system alone gives.
+            // Some can only be set by the system.
             let _ = fsetxattr(&self.file, &*attribute.name, &attribute.value, XattrFlags::empty());
         }
         self.mode = Some(mode);
         Ok(())
     }
 
-    /// Gives the file its name. `sync`: once it is on disk, so that it survives a failing machine, too.
+    /// Gives the file its name. `sync`: flush it to disk before.
     ///
     /// # Errors
     ///
-    /// `Io`; everything is as it was then.
+    /// `Io`; nothing has changed then.
     pub(crate) fn publish(self, sync: bool) -> Result<()> {
         let Self { file, temporary, mode, directory, path, overwrite } = self;
         let fail = |action: &'static str| {
@@ -139,7 +139,7 @@ impl NewFile {
     }
 }
 
-/// How temporary names look: hidden, and recognisable.
+/// Prefix of temporary names.
 fn temporary_name() -> Builder<'static, 'static> {
     let mut builder = Builder::new();
     builder.prefix(".nra-").suffix(".tmp");
@@ -153,7 +153,7 @@ fn name_unnamed(file: &File, directory: &Path, path: &Path, overwrite: bool) -> 
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && overwrite => {}
         result => return result,
     }
-    // A link does not replace, a renaming does: the file needs a name in between.
+    // Linking can't replace a file but renaming can, so the file needs a temporary name.
     let temporary = temporary_name().make_in(directory, |path| link(path))?;
     temporary.into_temp_path().persist(path).map_err(|error| error.error)
 }

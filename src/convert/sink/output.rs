@@ -1,4 +1,4 @@
-//! The file that is written: it appears under its name only when it is whole.
+//! The output file: it gets its name when it is complete.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek, SeekFrom, Write};
@@ -11,17 +11,17 @@ use nra_format::error::{Error, Result, Subject};
 
 /// Where an archive goes.
 pub enum Destination {
-    /// A file, which gets its name when it is whole. Something of that name that is not a regular
-    /// file, such as a pipe or a device, is written to as it is.
+    /// A file, which gets its name when it is complete. An existing pipe or device of that name is
+    /// written to directly.
     File {
         /// Its name.
         path: PathBuf,
         /// Replace an existing file; otherwise that is an error.
         overwrite: bool,
     },
-    /// Anything that takes bytes in order.
+    /// A stream of bytes.
     Stream(Box<dyn Write + Send>),
-    /// NullFile is kept: the target of a dry run.
+    /// Nothing: the bytes are only counted.
     Null,
 }
 
@@ -32,7 +32,7 @@ impl Destination {
     }
 }
 
-/// Puts the name of the archive into an error of the writer, which does not know it.
+/// Adds the name of the archive to an error of the writer, which does not know it.
 pub fn named(error: Error, name: impl Into<Subject>) -> Error {
     match error {
         Error::Io { action, subject: Subject::Output, source } => Error::io(action, name, source),
@@ -50,17 +50,17 @@ impl std::fmt::Debug for Destination {
     }
 }
 
-/// An archive in the making. Dropping it leaves nothing behind.
+/// An unfinished archive. Dropping it removes it.
 pub(crate) struct Output {
     sink: Sink,
-    /// What it is in messages.
+    /// Its name in messages.
     name: Subject,
 }
 
 /// Where the bytes go.
 enum Sink {
     New(NewFile),
-    /// What is there already and no regular file.
+    /// An existing file that is not a regular file.
     There(File),
     Stream(Box<dyn Write + Send>),
     Null(NullFile),
@@ -98,7 +98,7 @@ impl Write for NullFile {
 }
 
 impl Output {
-    /// Prepares the destination; nothing is there yet under its name.
+    /// Prepares the destination. Nothing has its name yet.
     pub(crate) fn create(destination: Destination) -> Result<Self> {
         let (path, overwrite) = match destination {
             Destination::Stream(out) => return Ok(Self { sink: Sink::Stream(out), name: Subject::Output }),
@@ -132,7 +132,7 @@ impl Output {
         Ok(Self { sink: Sink::New(file), name })
     }
 
-    /// Returns device and inode of every file that is the output, or will be replaced by it.
+    /// Returns device and inode of the output, and of the file that it replaces.
     pub(crate) fn identities(&self) -> Vec<(u64, u64)> {
         let identity = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
         let (own, replaced) = match &self.sink {
@@ -143,12 +143,12 @@ impl Output {
         own.into_iter().chain(replaced).map(identity).collect()
     }
 
-    /// Returns what it is in messages.
+    /// Returns its name in messages.
     pub(crate) fn name(&self) -> &Subject {
         &self.name
     }
 
-    /// Gives the file its name. `sync`: make sure that it survives a failing machine, too.
+    /// Gives the file its name. `sync`: flush it to disk before.
     pub(crate) fn publish(self, sync: bool) -> Result<()> {
         match self.sink {
             Sink::New(new) => new.publish(sync),
@@ -159,7 +159,7 @@ impl Output {
 }
 
 impl Seek for Output {
-    /// Moves to another place; what takes bytes in order refuses.
+    /// Seeks; fails for a stream.
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         match &mut self.sink {
             Sink::New(NewFile { file, .. }) | Sink::There(file) => file.seek(to),

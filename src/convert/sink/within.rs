@@ -3,16 +3,16 @@
 use nra_format::error::Error;
 use nra_format::path::{EntryPath, Quoted};
 
-/// Puts the path of the entry that was read into an error.
+/// Adds the path of the entry to an error.
 pub(crate) fn within(error: Error, path: &EntryPath) -> Error {
     let error = error.of_entry(path.as_bytes());
     let path = Quoted::new(path.as_bytes()).to_string();
-    // Some containers name it already.
+    // Some containers add it themselves.
     let told = |text: String| if text.contains(&path) { text } else { format!("{text} (entry {path})") };
     match error {
         Error::Corrupt { structure, offset, detail } => Error::Corrupt { structure, offset, detail: told(detail) },
         Error::Unsupported { what, found, known } => Error::Unsupported { what, found: told(found), known },
-        // Nobody asked for this entry but the archive.
+        // The archive caused the request, not the user.
         Error::Usage { detail } => Error::corrupt("entry", 0, told(detail)),
         error => error,
     }

@@ -1,4 +1,4 @@
-//! Containers with an index: entries are read by several threads, in the order of storage.
+//! Archives with an index: several threads read entries, in the order of storage.
 
 use std::collections::HashMap;
 
@@ -24,22 +24,22 @@ use nra_format::progress::{Counter, Monitor, Severity, Warning};
 pub(crate) struct Order {
     /// Positions in the listing, which are the numbers of entries while nothing is damaged.
     positions: Vec<u64>,
-    /// For a hard link of an earlier file in this order: the path of that.
+    /// Hard links: the path of the earlier file in this order.
     links: HashMap<u64, EntryPath>,
-    /// The listing itself, where the index is damaged: numbers lead to other entries there.
+    /// The listing itself, if the index is damaged: numbers are not reliable then.
     listing: Option<Vec<Entry>>,
-    /// Entries that have the group of another one, and are files of their own.
+    /// Entries that share a link group with a different file.
     no_links: Vec<EntryPath>,
-    /// Parts of the index that do not read.
+    /// Unreadable parts of the index.
     unreadable: u64,
 }
 
 impl Order {
-    /// Orders the selected entries of `archive` as [`Arrangement`] does. Tells what came to light about the archive, since all of its index is read.
+    /// Orders the selected entries of `archive` as [`Arrangement`] does. Reports problems of the archive, because all of its index is read.
     ///
     /// # Errors
     ///
-    /// As reading the index does, `Corrupt` also when something of it is lost; with `keep_going` that is told.
+    /// As reading the index does. `Corrupt` also if parts of it are lost; with `keep_going` that is a warning.
     pub(crate) fn new(
         archive: &dyn Archive,
         selection: Option<&Selection>,
@@ -64,7 +64,7 @@ impl Order {
         Ok(order)
     }
 
-    /// Reads the listing; parts that do not read are handed to `lost` and counted.
+    /// Reads the listing. Unreadable parts are passed to `lost` and counted.
     fn list(
         &mut self,
         archive: &dyn Archive,
@@ -119,7 +119,7 @@ impl Order {
         self.positions.len()
     }
 
-    /// Returns how many parts of the index do not read, each of which was told.
+    /// Returns the number of unreadable parts of the index, each of which was reported.
     pub(crate) fn unreadable(&self) -> u64 {
         self.unreadable
     }
@@ -135,17 +135,17 @@ impl Order {
         listed.map_or_else(|| archive.entry(position), |entry| Ok(entry.clone()))
     }
 
-    /// Returns the path of the earlier entry that the one at a place in this order is a hard link of.
+    /// Returns the path of the earlier entry that the entry at a place is a hard link to.
     pub(crate) fn link(&self, place: usize) -> Option<&EntryPath> {
         self.links.get(&self.positions[place])
     }
 }
 
-/// Something does not read: that ends the work, or it is told and left out.
+/// Skips something unreadable with a warning, or fails.
 ///
 /// # Errors
 ///
-/// `error`, unless `keep_going` is set and it says something about the input: not that the system refuses something or that a key is missing.
+/// `error`, unless `keep_going` is set and the input is the cause, rather than the system or a missing key.
 pub(crate) fn leave_out(error: Error, path: Vec<u8>, keep_going: bool, monitor: &dyn Monitor) -> Result<()> {
     if !keep_going || matches!(error, Error::Io { .. } | Error::Cancelled | Error::KeyNeeded | Error::WrongKey) {
         return Err(error);
@@ -214,7 +214,7 @@ impl PlaceReader<Special> for EntryReader<'_> {
             outlet.push(place, None, Item::Plain(entry));
             return Ok(());
         }
-        // Only short ones are kept in one piece, which has no room for holes. What does not read will show when all of it is wanted.
+        // Only short files without holes become one chunk. Damage is reported when all content is read.
         let is_short = usize::try_from(stored.size).is_ok_and(|size| size <= WHOLE_MAX);
         let plain = is_short && archive.holes(&stored).map_or(true, |holes| holes.is_empty());
         let mut content = Content::begin(place, entry, stored.size, plain, outlet)?;
@@ -255,7 +255,7 @@ impl PlaceReader<Special> for EntryReader<'_> {
 }
 
 impl EntryReader<'_> {
-    /// An entry does not read: that ends the work, or it is left out.
+    /// Skips an unreadable entry, or fails.
     fn failed(&self, place: u32, entry: Option<&Entry>, error: Error, outlet: &mut Outlet<Special>) -> Result<(), Stopped> {
         let path = entry.map_or_else(Vec::new, |entry| entry.path.as_bytes().to_vec());
         let Err(error) = leave_out(error, path, self.source.options.keep_going, self.source.monitor) else {

@@ -1,9 +1,9 @@
-//! In which order the entries of an archive are read and written.
+//! The order in which the entries of an archive are read and written.
 //!
-//! Contents come in the order of storage, which reads each block once. A directory stands in front of what lies in it where that comes in
-//! one run, as other programs have it. Where something else lies in between, it depends on the target: in a tar archive the directory stands
-//! behind the last of it, so that a program that sets times and modes of a directory as soon as it has left it, as GNU tar does, never comes
-//! back to it; in others in front of the first, as `unzip` sets them of directories that it made for their own record, at its end.
+//! Contents are read in the order of storage, so each block is read once. A directory precedes its entries if those are consecutive, as in
+//! archives of other programs. Otherwise its position depends on the target. In a tar archive it follows its last entry: GNU tar sets times
+//! and modes of a directory as soon as it leaves it, and must not come back. In other archives it precedes its first entry: `unzip` sets
+//! them at the end.
 
 use nra_format::entry::{Entry, Kind};
 use nra_format::path::EntryPath;
@@ -11,12 +11,12 @@ use nra_format::path::EntryPath;
 /// Where an entry lies, or, if nothing tells, the one before it; and its position.
 pub(super) type Leaf = (Option<(u64, u64)>, u64);
 
-/// Where a directory stands whose content does not come in one run.
+/// Position of a directory whose entries are not consecutive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scattered {
-    /// In front of the first of it.
+    /// Before its first entry.
     InFront,
-    /// Behind the last of it.
+    /// After its last entry.
     Behind,
 }
 
@@ -24,10 +24,10 @@ pub(crate) enum Scattered {
 #[derive(Default)]
 pub(super) struct Arrangement {
     count: u64,
-    /// What is no directory, and directories without any such thing below them.
+    /// Entries other than directories, and directories without such entries.
     leaves: Vec<Leaf>,
     directories: Vec<Directory>,
-    /// Directories that the next entry may lie in, the innermost last, and their paths.
+    /// Directories that may contain the next entry, the innermost last, and their paths.
     open: Vec<(usize, EntryPath)>,
     /// Where the last entry lies.
     last: Option<(u64, u64)>,
@@ -35,15 +35,15 @@ pub(super) struct Arrangement {
 
 struct Directory {
     position: u64,
-    /// One behind the position of the last entry below it.
+    /// Position after the last entry below it.
     end: u64,
     /// Where it lies, or the entry before it.
     before: Option<(u64, u64)>,
-    /// There is something below it that is no directory.
+    /// It contains an entry other than a directory.
     is_full: bool,
 }
 
-/// Where the leaves below a directory come.
+/// Ranks of the leaves below a directory.
 struct Extent {
     position: u64,
     end: u64,
@@ -53,14 +53,14 @@ struct Extent {
 }
 
 impl Arrangement {
-    /// Adds the next entry. Returns what tells its rank among those that have no entries below them.
+    /// Adds the next entry. Returns its sort key among entries that have no entries below them.
     pub(super) fn add(&mut self, entry: &Entry) -> Leaf {
-        // Many containers tell where an entry is that has no content, too; none has the first place.
+        // Many containers give a position to entries without content, too; none uses the first one.
         let place = Some(entry.position()).filter(|place| *place != (0, 0));
         self.put(&entry.path, entry.kind == Kind::Directory, place)
     }
 
-    /// Passes over an entry that is not selected.
+    /// Skips an entry that is not selected.
     pub(super) fn skip(&mut self) {
         self.count += 1;
     }
@@ -105,7 +105,7 @@ impl Arrangement {
         for (rank, (_, position)) in (0u64..).zip(&leaves) {
             ranks[usize::try_from(*position).expect("less than their count")] = Some(rank);
         }
-        // A leaf at its rank, directories in front of it, the outermost first, or behind it, the innermost first.
+        // A leaf at its rank; directories before it, outermost first, or after it, innermost first.
         let mut order: Vec<(u64, u8, u64, u64)> = Vec::with_capacity(ranks.len());
         let mut put = |extent: &Extent| {
             let is_in_front = scattered == Scattered::InFront || extent.last - extent.first + 1 == extent.count;

@@ -1,7 +1,7 @@
-//! Takes what a damaged archive still holds into a new one.
+//! Recovers readable entries of a damaged archive into a new one.
 //!
-//! Every entry whose content reads whole is taken, with its name, metadata and links; what does not is told and left out. Sectors that
-//! the medium does not give are damage like any other ([`UnreadableAsZero`]).
+//! An entry is recovered if all of its content can be read, with its name, metadata and links. Others are skipped with a warning. Unreadable
+//! sectors are handled like other damage ([`UnreadableAsZero`]).
 
 mod unreadable;
 
@@ -77,9 +77,9 @@ fn take_all(archive: &dyn Archive, output: Output, options: WriterOptions, sync:
     Ok(stats)
 }
 
-/// Tells what is lost, or returns the error if it says nothing of the archive.
+/// Reports a loss, or returns the error if the archive is not its cause.
 fn lost(error: Error, path: &[u8], what: &str, monitor: &dyn Monitor) -> Result<()> {
-    // What the writer refuses is wrong in the archive: there everything comes from.
+    // Entries that the writer rejects come from the archive.
     if !matches!(
         error,
         Error::Corrupt { .. }
@@ -98,7 +98,7 @@ struct Taker<'a> {
     archive: &'a dyn Archive,
     writer: Writer<Output>,
     links: LinkGroups,
-    /// First that was taken of those that are hard links of each other.
+    /// The first recovered entry of each group of hard links.
     taken: HashMap<LinkKey, EntryId>,
     buffer: Vec<u8>,
     monitor: &'a dyn Monitor,
@@ -108,7 +108,7 @@ impl Taker<'_> {
     fn take(&mut self, entry: &Entry) -> Result<()> {
         let key = self.links.key(entry);
         let mut new = entry.clone();
-        // Links are told by their first entry: numbers of the old archive mean nothing in the new one.
+        // Links refer to their first entry: link groups of the old archive have no meaning in the new one.
         new.link_group = 0;
         if key.is_some_and(|key| self.links.differs(key)) {
             let path = entry.path.as_bytes().to_vec();
@@ -143,7 +143,7 @@ impl Taker<'_> {
         Ok(())
     }
 
-    /// Gives the content of a large file piece by piece.
+    /// Writes the content of a large file chunk by chunk.
     fn pieces(&mut self, entry: &Entry) -> Result<()> {
         let Self { archive, writer, buffer, .. } = self;
         buffer.clear();
@@ -164,7 +164,7 @@ impl Taker<'_> {
     }
 }
 
-/// Writes the pieces at the front of `buffer`; all of it if `last`.
+/// Writes the complete chunks of `buffer`; all of it if `last`.
 fn cut(writer: &mut Writer<Output>, buffer: &mut Vec<u8>, last: bool) -> Result<()> {
     let mut from = 0;
     while let Some(len) = buffer.get(from..).filter(|rest| !rest.is_empty()).and_then(|rest| next_piece(rest, last)) {

@@ -18,19 +18,19 @@ use nra_format::table::{Cleaned, clean};
 use nra_format::tar::{Decoder, Event, Member, MemberKind};
 use nra_format::top::Top;
 
-/// Bytes of a name that are told: one that is too long for an archive may have megabytes.
+/// Maximum length of a name in a warning, bytes: a name that is too long for an archive may have megabytes.
 const SHOWN_BYTES: usize = 1000;
 
 /// A decoded stream, read ahead by a thread of its own.
 pub(crate) struct StreamReaders<'a> {
     pub(crate) stream: Mutex<Option<Ahead<Box<dyn ByteStream>>>>,
     pub(crate) shape: Shape,
-    /// Bytes taken of the input.
+    /// Bytes read of the input.
     pub(crate) stored: Arc<AtomicU64>,
     pub(crate) limits: Limits,
     pub(crate) names: Option<NameEncoding>,
     pub(crate) metadata: &'a MetadataPolicy,
-    /// Keep the part of a single file that came before damage.
+    /// Keep the part of a single file before damage.
     pub(crate) keep_going: bool,
     pub(crate) monitor: &'a dyn Monitor,
 }
@@ -53,22 +53,22 @@ struct StreamReader<'a> {
     ledger: Ledger,
     narrower: Narrower<'a>,
     path: Vec<u8>,
-    /// Bytes of holes that may go into digests. They cost time and nothing in the input: content makes room for more.
+    /// Bytes of holes that may still be hashed. Holes cost time but no input, so content raises the limit.
     room: u64,
-    /// Bytes taken of the input that were reported.
+    /// Bytes read of the input that were reported.
     reported: u64,
 }
 
-/// What a name stands for.
+/// The meaning of a name.
 enum Named {
     Entry(EntryPath),
-    /// The directory above all entries.
+    /// The top directory.
     Top,
-    /// No place in an archive, which was told.
+    /// Not a valid path, which was reported.
     Nothing,
 }
 
-/// Why reading ends before the input does.
+/// Why reading ends before the end of the input.
 enum End {
     Stopped,
     Failed(Error),
@@ -95,7 +95,7 @@ impl PlaceReader<Special> for StreamReader<'_> {
             Shape::Tar => {
                 let mut decoder = Decoder::new().with_names(self.source.names);
                 let result = self.read_tar(place, &mut decoder, &mut stream, &mut content, outlet);
-                // Also of an archive that ends too early.
+                // Also for a truncated archive.
                 if !matches!(result, Err(End::Stopped)) {
                     self.tell_whole(place, &mut decoder, outlet);
                 }
@@ -113,7 +113,7 @@ impl PlaceReader<Special> for StreamReader<'_> {
             Err(End::Stopped) => Err(Stopped),
             Err(End::Failed(error)) => {
                 let broken = content.map(|content| {
-                    // A part of the only file is better than nothing; others come whole or not at all.
+                    // A part of the only file is better than nothing. Other files are kept complete or not at all.
                     let (path, kept) = match &self.source.shape {
                         Shape::Tar => (EntryPath::from_checked(self.path.as_slice()), false),
                         Shape::File(entry) => (entry.path.clone(), self.source.keep_going),
@@ -137,7 +137,7 @@ impl StreamReader<'_> {
         self.source.monitor.warn(Warning::new(severity, &path[..path.len().min(SHOWN_BYTES)], message));
     }
 
-    /// Returns the bytes taken of the input, and reports them.
+    /// Returns the bytes read of the input, and reports them.
     fn stored(&mut self) -> u64 {
         let stored = self.source.stored.load(Ordering::Relaxed);
         self.source.monitor.add(Counter::Input, stored.saturating_sub(self.reported));
@@ -153,7 +153,7 @@ impl StreamReader<'_> {
         content: &mut Option<Content>,
         outlet: &mut Outlet<Special>,
     ) -> Result<(), End> {
-        // Its length shows at its end.
+        // Its length is unknown before its end.
         let file = content.insert(Content::begin(place, entry.clone(), u64::MAX, true, outlet)?);
         loop {
             let bytes = stream.peek(self.source.monitor)?;
@@ -172,7 +172,7 @@ impl StreamReader<'_> {
         Ok(())
     }
 
-    /// Hands over what a tar archive says of itself as a whole, as far as it was read.
+    /// Passes on comment and remarks of a tar archive, as far as it was read.
     fn tell_whole(&self, place: u32, decoder: &mut Decoder, outlet: &mut Outlet<Special>) {
         if let Some(comment) = decoder.comment() {
             outlet.push(place, None, Item::Other(Special::Message(comment)));
@@ -236,7 +236,7 @@ impl StreamReader<'_> {
         }
     }
 
-    /// Begins an entry; returns its content if that is wanted.
+    /// Begins an entry. Returns its content if it is stored.
     fn begin(&mut self, place: u32, member: &Member, outlet: &mut Outlet<Special>) -> Result<Option<Content>, End> {
         for remark in &member.remarks {
             self.warn(Severity::Degraded, &member.name, remark.clone());
@@ -263,7 +263,7 @@ impl StreamReader<'_> {
             }
             Named::Nothing => return Ok(None),
         };
-        // The directory above all of them is none, and what is left out does not grow.
+        // The top directory and skipped names are not counted as entries.
         self.ledger.entry()?;
         let mut entry = Entry::new(path, kind);
         entry.modified = member.modified;

@@ -1,4 +1,4 @@
-//! The writing end: entries in the order of the input, and the hard links between them.
+//! Stores entries in the order of the input, and resolves the hard links between them.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -16,34 +16,34 @@ use nra_format::stream::casts_doubt;
 use nra_format::tar::{Links, PathKey};
 use nra_format::top::Top;
 
-/// What reading a container gives beside entries.
+/// Facts of a container other than entries.
 #[derive(Debug)]
 pub(crate) enum Special {
     /// A further name of the entry that has this path.
     Link(Box<Entry>, EntryPath),
-    /// What the input says of the directory above all entries.
+    /// Metadata of the top directory.
     Top(Top),
-    /// What it says of itself as a whole.
+    /// A comment about the whole archive.
     Message(String),
-    /// Something of the input is damaged and passed over.
+    /// A damaged part of the input that was skipped.
     Hurt(Box<Error>),
     /// The input can't be read further.
     Failed(Box<Error>, Option<Broken>),
 }
 
-/// The entry that the input ended in.
+/// The entry in which the input ended.
 #[derive(Debug)]
 pub(crate) struct Broken {
     pub(crate) path: EntryPath,
-    /// What came of its content is kept.
+    /// The content before the end is kept.
     pub(crate) kept: bool,
 }
 
-/// What a hard link leads to.
+/// Target of a hard link.
 #[derive(Debug, Clone)]
 enum Target {
     File(EntryId),
-    /// What is no file and no directory: links to it are entries like it.
+    /// Neither a file nor a directory: links to it become equal entries.
     Other(Arc<Entry>),
 }
 
@@ -55,12 +55,12 @@ fn key(path: &EntryPath) -> PathKey {
 pub(crate) struct Store<'a, W: Write + Send> {
     feed: Feed<'a, W>,
     monitor: &'a dyn Monitor,
-    /// Finish what came before the input failed.
+    /// Keep the entries before the input failed.
     keep_going: bool,
     failed: bool,
-    /// Hard links, each with the path that it leads to.
+    /// Hard links, each with the path of its target.
     links: Links<Target, (Entry, EntryPath)>,
-    /// Targets of symlinks that hard links repeat: a few bytes of the input become many.
+    /// Counts targets of symlinks that hard links repeat: a few bytes of the input become many.
     repeated: Ledger,
     /// Bytes of the input so far.
     stored: Arc<AtomicU64>,
@@ -78,7 +78,7 @@ impl<'a, W: Write + Send> Store<'a, W> {
         Self { feed: Feed::new(writer), monitor, keep_going, failed: false, links: Links::default(), repeated, stored }
     }
 
-    /// Says whether the input could not be read to its end.
+    /// Returns whether the input could not be read to its end.
     pub(crate) fn failed(&self) -> bool {
         self.failed
     }
@@ -141,8 +141,8 @@ impl<'a, W: Write + Send> Store<'a, W> {
         self.settle(replaced)
     }
 
-    /// Stores the links whose target is known, and those that lead to them. `replaced`: a link that never was stored, as another entry has its
-    /// name now.
+    /// Stores the links whose target is stored, and the links to those. `replaced`: a link that was never stored, because a later entry has
+    /// its name.
     fn settle(&mut self, replaced: Option<(Entry, EntryPath)>) -> Result<()> {
         if let Some((entry, _)) = replaced {
             let message = "replaced: a later entry has the same path";
@@ -165,7 +165,7 @@ impl<'a, W: Write + Send> Store<'a, W> {
         Ok(())
     }
 
-    /// Reports the links that lead nowhere. Returns how many entries were skipped.
+    /// Reports links without a target. Returns how many entries were skipped.
     pub(crate) fn finish(mut self) -> u64 {
         let mut lost = std::mem::take(&mut self.links).into_lost();
         lost.sort_by(|a, b| a.0.path.cmp(&b.0.path));

@@ -1,4 +1,4 @@
-//! What threads do with content: compress it, or find that it is best stored as it is.
+//! Compresses members on worker threads, or finds that they are incompressible.
 
 use std::io;
 
@@ -10,10 +10,10 @@ use nra_format::codec::looks_incompressible;
 use nra_format::entry::{Entry, Kind};
 use nra_format::zip::{Method, Packed};
 
-/// How far deflate looks back, bytes.
+/// Window of deflate, bytes.
 pub(super) const WINDOW: usize = 32 << 10;
 
-/// How members are compressed. What does not shrink is stored as it is.
+/// How members are compressed. Incompressible content is stored uncompressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ZipCompression {
     /// Not at all.
@@ -24,24 +24,24 @@ pub enum ZipCompression {
     Zstd(i32),
 }
 
-/// A member whose content stands in a batch.
+/// A member whose content is in a batch.
 pub(super) struct Waiting {
     pub(super) entry: Entry,
     /// Length of its content, bytes.
     pub(super) len: usize,
-    /// What became of the content, once a thread had it.
+    /// Method and lengths, once it is compressed.
     pub(super) packed: Option<(Method, Packed)>,
 }
 
 /// Work for a thread.
 pub(super) enum Job {
-    /// Whole members, the content of one behind that of the other.
+    /// Whole members, their contents one after another.
     Members(Vec<u8>, Vec<Waiting>),
-    /// A part of a long one, to be deflated, and what stands before it.
+    /// A part of a long member, to be deflated, and the content before it.
     Part { raw: Vec<u8>, before: Vec<u8>, is_last: bool },
 }
 
-/// What comes back: what is stored, and how much content that is.
+/// The result of a job: the stored bytes, and the length of their content.
 pub(super) struct Done {
     pub(super) stored: Vec<u8>,
     pub(super) raw_len: usize,
@@ -50,7 +50,7 @@ pub(super) struct Done {
     pub(super) crc: crc32fast::Hasher,
 }
 
-/// Compresses; one for each thread.
+/// A compressor, one per thread.
 pub(super) struct Compressor {
     compression: ZipCompression,
     deflate: Option<Compress>,
@@ -73,7 +73,7 @@ impl Compressor {
                     let content = &raw[at..at + member.len];
                     at += member.len;
                     let start = done.stored.len();
-                    // Not every program that reads zip archives decompresses the target of a symlink.
+                    // Some programs do not decompress the target of a symlink.
                     let is_link = member.entry.kind == Kind::Symlink;
                     let method = self.member(content, is_link, &mut done.stored)?;
                     let stored_len = (done.stored.len() - start) as u64;
@@ -91,7 +91,7 @@ impl Compressor {
         Ok(done)
     }
 
-    /// Appends what a whole member is stored as. `as_it_is`: not compressed.
+    /// Appends the stored bytes of a whole member. `as_it_is`: uncompressed.
     fn member(&mut self, content: &[u8], as_it_is: bool, out: &mut Vec<u8>) -> io::Result<Method> {
         let start = out.len();
         let shrinks = !as_it_is && !content.is_empty() && !looks_incompressible(content);
@@ -99,7 +99,7 @@ impl Compressor {
             ZipCompression::Deflate(level) if shrinks => {
                 let deflate = self.deflate.get_or_insert_with(|| Compress::new(Effort::new(level), false));
                 deflate.reset();
-                // No room for more than the content: then it is stored as it is.
+                // If compression does not fit into the length of the content, the content is stored uncompressed.
                 out.reserve(content.len());
                 let status = deflate.compress_vec(content, out, FlushCompress::Finish)?;
                 if status == Status::StreamEnd { Method::Deflate } else { Method::Stored }
@@ -145,7 +145,7 @@ impl Compressor {
     }
 }
 
-/// A frame of zstd in the making, for content too long to be held.
+/// An unfinished zstd frame, for content that is too long to be held in memory.
 pub(super) struct Frame(CCtx<'static>);
 
 impl Frame {
@@ -156,7 +156,7 @@ impl Frame {
         Ok(Self(slot.expect("it was made above")))
     }
 
-    /// Takes the next bytes (none: the end) and appends what is ready.
+    /// Compresses bytes and appends the output so far; no bytes end the frame.
     pub(super) fn push(&mut self, raw: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
         let directive = if raw.is_empty() { ZSTD_EndDirective::ZSTD_e_end } else { ZSTD_EndDirective::ZSTD_e_continue };
         let mut input = InBuffer::around(raw);

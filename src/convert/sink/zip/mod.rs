@@ -1,8 +1,8 @@
 //! Writes zip archives.
 //!
-//! One thread reads entries in the order of storage; members are compressed by others, several short ones at a time, and written in order, so
-//! that the bytes do not depend on the number of threads. A member that fits a part of the memory is compressed before its header is written;
-//! a longer one goes out as it comes, with its lengths behind it. What zip can't hold is reported entry by entry.
+//! One thread reads entries in the order of storage. Others compress members, several short ones at a time, which are written in order: the
+//! output does not depend on the number of threads. A member that fits into a part of the memory is compressed before its header is written.
+//! A longer one is streamed, followed by its lengths. What zip can't hold is reported entry by entry.
 
 mod compress;
 mod output;
@@ -27,12 +27,12 @@ use nra_format::stream::InOrder;
 use nra_format::zeros::each_run;
 use nra_format::zip::{MAX_NAME, Method, Packed, fits_comment, keeps_time};
 
-/// Level of deflate unless another one is asked for, as that of zip itself.
+/// Default level of deflate, as in zip itself.
 pub const DEFLATE_LEVEL: u32 = 6;
-/// Content that a thread gets at once, bytes, and members, at most.
+/// Content of a job, bytes, and maximum number of its members.
 const BATCH: usize = 1 << 20;
 const BATCH_MEMBERS: usize = 1_024;
-/// The part of the memory that a member may take before its header is written; twice that waits for the threads.
+/// The share of the memory for a member that is compressed before its header is written. Twice as much waits for the threads.
 const HOLD_SHARE: u64 = 4;
 
 /// How a zip archive is written.
@@ -171,7 +171,7 @@ impl ZipWriter {
         self.named |= entry.metadata.owner.as_ref().is_some_and(|owner| !owner.user.is_empty() || !owner.group.is_empty());
     }
 
-    /// Adds the content of a file to the batch; says whether that went well.
+    /// Adds the content of a file to the batch. Returns whether it could be read.
     fn short(&mut self, stored: &Entry, exporter: &mut Exporter<'_>) -> Result<bool> {
         let batch = &mut self.batch;
         let start = batch.len();
@@ -208,13 +208,13 @@ impl ZipWriter {
         self.out.send(Job::Members(raw, members), 2 * self.hold)
     }
 
-    /// Writes a file that is too long to be held; says whether that went well.
+    /// Streams a file that is too long to be held in memory. Returns whether it could be read.
     fn long(&mut self, stored: &Entry, entry: &Entry, exporter: &mut Exporter<'_>) -> Result<bool> {
         self.send()?;
         self.out.drain()?;
         let stores = self.compression == ZipCompression::Stored || looks_full(stored, exporter);
         let mut packed = None;
-        // A program that reads a zip archive from a pipe can't tell where a member ends that is neither compressed nor has its length in front.
+        // A program that reads a zip archive from a pipe can't find the end of an uncompressed member whose length is not in its header.
         if stores || exporter.reads_first() {
             let mut crc = crc32fast::Hasher::new();
             match exporter.trial(stored, &mut |part| {
@@ -305,23 +305,23 @@ impl ZipWriter {
     }
 }
 
-/// Says whether the content of a long file looks as if nothing could be gained.
+/// Returns whether the content of a long file looks incompressible.
 fn looks_full(stored: &Entry, exporter: &Exporter<'_>) -> bool {
     let mut sample = vec![0; BATCH];
-    // Where all in front of it would be decoded for it, the middle is not looked at.
+    // Sampling the middle of a sequential archive would decode everything before it.
     let middle = if exporter.archive.is_sequential() { 0 } else { stored.size / 2 };
     for offset in [0, middle] {
         let len = exporter.archive.read_at(stored, offset, &mut sample);
         match len {
             Ok(len) if looks_incompressible(&sample[..len]) => {}
-            // What does not read will show when all of it is wanted.
+            // Damage is reported when all content is read.
             Ok(_) | Err(_) => return false,
         }
     }
     true
 }
 
-/// Hands the content of a long file to `sink`, holes as zero bytes.
+/// Passes the content of a long file to `sink`, holes as zero bytes.
 fn each(exporter: &Exporter<'_>, stored: &Entry, sink: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
     let (mut has_holes, mut len) = (false, 0u64);
     let read = exporter.content(stored, &mut |part| {

@@ -1,4 +1,4 @@
-//! From the threads to the file: what comes back is written in order, and recorded.
+//! Writes compressed members in order and records them in the central directory.
 
 use std::io::{self, Write};
 
@@ -13,21 +13,21 @@ use nra_format::zip::{Header, Method, Packed, end};
 /// Bytes collected before they are written.
 const BUFFER: usize = 256 << 10;
 
-/// The threads, the file behind them, and its directory in the making.
+/// The compressing threads, the file, and its central directory so far.
 pub(super) struct ZipOutput {
     pool: InOrder<Job, io::Result<Done>>,
-    /// Jobs that wait, at most.
+    /// Maximum number of waiting jobs.
     ahead: usize,
-    /// Content of these, bytes.
+    /// Content of waiting jobs, bytes.
     in_flight: u64,
-    /// Checksum of the parts that came back.
+    /// Checksum of the completed parts.
     crc: crc32fast::Hasher,
     out: io::BufWriter<Counted>,
-    /// Where the next byte goes.
+    /// Offset of the next byte.
     pub(super) offset: u64,
     directory: Vec<u8>,
     members: u64,
-    /// Of the file, for messages.
+    /// Name of the file, for messages.
     name: Subject,
     scratch: Vec<u8>,
 }
@@ -49,7 +49,7 @@ impl ZipOutput {
         }
     }
 
-    /// Sends a job, once no more than `limit` bytes wait.
+    /// Sends a job once at most `limit` bytes are waiting.
     pub(super) fn send(&mut self, job: Job, limit: u64) -> Result<()> {
         let (Job::Members(raw, _) | Job::Part { raw, .. }) = &job;
         let len = raw.len() as u64;
@@ -60,13 +60,13 @@ impl ZipOutput {
         self.pool.send(job).map_err(|error| self.failed(error))
     }
 
-    /// Writes all that was sent.
+    /// Writes all jobs that were sent.
     pub(super) fn drain(&mut self) -> Result<()> {
         while self.receive()? {}
         Ok(())
     }
 
-    /// Writes what comes next; says whether there was anything.
+    /// Writes the next result. Returns whether there was one.
     fn receive(&mut self) -> Result<bool> {
         let Some(done) = self.pool.receive().map_err(|error| self.failed(error))? else { return Ok(false) };
         let Done { stored, raw_len, members, crc } = done.map_err(|error| self.failed(error))?;
@@ -89,12 +89,12 @@ impl ZipOutput {
         Ok(true)
     }
 
-    /// Returns the checksum of all parts since it was asked for last.
+    /// Returns the checksum of all parts since the last call.
     pub(super) fn take_crc(&mut self) -> u32 {
         std::mem::take(&mut self.crc).finalize()
     }
 
-    /// Writes what `make` appends.
+    /// Writes the bytes that `make` appends.
     pub(super) fn put(&mut self, make: impl FnOnce(&mut Vec<u8>)) -> Result<()> {
         let mut bytes = std::mem::take(&mut self.scratch);
         bytes.clear();
@@ -111,13 +111,13 @@ impl ZipOutput {
         Ok(())
     }
 
-    /// Notes a member whose local header is at `offset`.
+    /// Records a member whose local header is at `offset`.
     pub(super) fn record(&mut self, header: &Header<'_>, packed: Packed, offset: u64) {
         header.central(packed, offset, &mut self.directory);
         self.members += 1;
     }
 
-    /// Writes what is left, the directory, and what is said of the archive.
+    /// Writes remaining members, the central directory and the comment.
     pub(super) fn finish(mut self, comment: &[u8]) -> Result<Counted> {
         self.drain()?;
         let (start, directory) = (self.offset, std::mem::take(&mut self.directory));
@@ -129,7 +129,7 @@ impl ZipOutput {
         out.into_inner().map_err(|error| Error::io("write", &name, error.into_error()))
     }
 
-    /// Turns what the system said of the file into an error.
+    /// Converts a system error into one that names the file.
     pub(super) fn failed(&self, error: io::Error) -> Error {
         Error::io("write", &self.name, error)
     }
@@ -144,7 +144,7 @@ pub(super) fn name(entry: &Entry) -> Vec<u8> {
     name
 }
 
-/// Returns what stands in the headers of a member.
+/// Returns the headers of a member.
 pub(super) fn header<'a>(name: &'a [u8], entry: &Entry, method: Method, size: u64, packed: Option<Packed>) -> Header<'a> {
     Header {
         name,

@@ -1,4 +1,4 @@
-//! Files and directories into an archive that is there, as its next commit.
+//! Adds files to an existing archive, as its next commit.
 
 use std::fs;
 use std::io::Write;
@@ -96,10 +96,10 @@ pub(super) fn identity(archive: &Path) -> Result<(u64, u64)> {
     Ok((metadata.dev(), metadata.ino()))
 }
 
-/// The state that is added to.
+/// The entries of the archive before the commit.
 pub(super) struct Known {
-    present: Snapshot,
-    /// Compare with what the archive has.
+    present: Present,
+    /// Do not read files that the archive has with the same size and time.
     update: bool,
     /// Replace directories by others, and others by directories.
     overwrite: bool,
@@ -110,7 +110,7 @@ pub(super) struct Known {
 pub(super) enum Standing {
     /// It is new, or its content has to be read.
     New,
-    /// Its content is that of the archive, its metadata is not.
+    /// The archive has its content with other metadata.
     Touched,
     /// Nothing has changed.
     Same,
@@ -126,19 +126,19 @@ impl Known {
         self.conflicts.load(Ordering::Relaxed)
     }
 
-    /// Returns what the archive has at `path`. An entry that does not read is as good as new.
+    /// Returns the entry of the archive at `path`. An unreadable one is treated as missing.
     pub(super) fn find(&self, path: &EntryPath) -> Option<Entry> {
         self.present.find(path).ok().flatten()
     }
 
-    /// Says whether the archive is updated and `old` is of this kind, time and, if it is a file, size.
+    /// Returns whether files are compared and `old` has this kind, time and, for a file, size.
     pub(super) fn has(&self, old: Option<&Entry>, kind: Kind, facts: &Facts, time: Option<Timestamp>) -> bool {
         let same = |old: &Entry| old.kind == kind && is_time(time, old) && (kind != Kind::File || old.size == facts.size);
         self.update && old.is_some_and(same)
     }
 
-    /// Says whether the entry of a file with these facts would be [`Standing::Same`] as `old`, taking it that a symlink of the same time has the same
-    /// target and that attributes have not changed.
+    /// Returns whether a file with this status would be [`Standing::Same`] as `old`, assuming that a symlink of the same time has the same
+    /// target and that attributes are unchanged.
     pub(super) fn stays(&self, old: &Entry, kind: Kind, facts: &Facts, describer: &Describer) -> bool {
         let attributes = old.metadata.attributes.to_vec();
         let mut entry = describer.entry(old.path.clone(), kind, facts, attributes, &mut LastMetadata::default());
@@ -148,7 +148,7 @@ impl Known {
         !is_apart && matches!(self.standing(&entry, Some(old), size), Standing::Same)
     }
 
-    /// Compares an entry of a file of `size` bytes, or of something that is no file.
+    /// Compares an entry; `size` is the length of a file, 0 for others.
     pub(super) fn standing(&self, entry: &Entry, old: Option<&Entry>, size: u64) -> Standing {
         let Some(old) = old.filter(|_| self.update) else { return Standing::New };
         let what = |entry: &Entry| (entry.kind, entry.device, entry.implied);
@@ -158,7 +158,7 @@ impl Known {
         if is_same_metadata(&old.metadata, &entry.metadata) { Standing::Same } else { Standing::Touched }
     }
 
-    /// Says what is in the way of anything that is put into a directory.
+    /// Returns the conflict of any entry below a directory.
     pub(super) fn blocks(&self, directory: &EntryPath) -> Option<String> {
         if self.overwrite {
             return None;
@@ -173,7 +173,7 @@ impl Known {
         None
     }
 
-    /// Says why an entry of this kind can't take the place of `old`.
+    /// Returns why an entry of this kind can't replace `old`.
     pub(super) fn bars(&self, old: Option<&Entry>, kind: Kind) -> Option<String> {
         let is_directory = old.filter(|_| !self.overwrite)?.kind == Kind::Directory;
         if is_directory == (kind == Kind::Directory) {
@@ -188,7 +188,7 @@ impl Known {
     }
 }
 
-/// Gives an entry the tags and the media type of the one whose place it takes, unless it has others.
+/// Gives an entry the tags and the media type of the entry that it replaces, unless it has others.
 pub(super) fn describe(entry: &mut Entry, old: Option<&Entry>) {
     let Some(old) = old.filter(|old| old.kind == entry.kind) else { return };
     let mut attributes = entry.metadata.attributes.to_vec();
@@ -206,7 +206,7 @@ fn is_time(time: Option<Timestamp>, old: &Entry) -> bool {
     time.is_some() && time == old.modified
 }
 
-/// Compares what comes from the file system: tags that were given later don't count.
+/// Compares metadata of the file system; tags are ignored.
 fn is_same_metadata(old: &Metadata, new: &Metadata) -> bool {
     let own = |metadata: &Metadata| -> Vec<_> {
         metadata.attributes.iter().filter(|attribute| attribute.namespace == Namespace::Xattr).cloned().collect()
@@ -214,7 +214,7 @@ fn is_same_metadata(old: &Metadata, new: &Metadata) -> bool {
     (old.mode, &old.owner) == (new.mode, &new.owner) && own(old) == own(new)
 }
 
-/// Puts the metadata of a file in the place of what the archive has, and keeps tags.
+/// Replaces the metadata of an entry by that of the file, and keeps tags.
 pub(super) fn touch(old: &mut Entry, new: &Entry) {
     let given = old.metadata.attributes.iter().filter(|attribute| attribute.namespace != Namespace::Xattr);
     let own = new.metadata.attributes.iter().filter(|attribute| attribute.namespace == Namespace::Xattr);
@@ -222,7 +222,7 @@ pub(super) fn touch(old: &mut Entry, new: &Entry) {
     old.metadata = Arc::new(Metadata { mode: new.metadata.mode, owner: new.metadata.owner.clone(), attributes });
 }
 
-/// A file whose names the archive has, and where.
+/// A file that the archive has, and its path there.
 pub(super) type KeptName = ((u64, u64), EntryPath);
 
 #[cfg(test)]
@@ -231,7 +231,7 @@ mod tests {
     use nra_format::nra::writer::NewContent;
     use nra_format::progress::Recorder;
 
-    /// What is planned in the browser is one commit: what was removed in it is in nobody's way, what was moved is.
+    /// Pending changes of the browser form one commit: removed entries cause no conflicts, moved entries do.
     #[test]
     fn what_is_in_the_way_depends_on_the_changes_before() {
         let folder = tempfile::tempdir().unwrap();

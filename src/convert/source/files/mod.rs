@@ -1,7 +1,7 @@
-//! Directory to archive.
+//! Packs files on disk.
 //!
-//! A walk gives names in windows; each window is put into the order of storage; threads read its files in batches that come back
-//! in that order; this thread hands them to the [`Writer`]. The same tree and options give the same order, and so with
+//! A walk yields names in windows. Each window is sorted into the order of storage. Threads read its files in batches, which arrive
+//! in that order. This thread passes them to the [`Writer`]. The same tree and options give the same order, and so with
 //! [`Options::reproducible`] the same bytes, whatever the threads do. Content in memory is bounded by the budget; names in
 //! memory by the window.
 
@@ -47,7 +47,7 @@ use nra_format::path::EntryPath;
 use nra_format::progress::{Counter, Monitor, Warning};
 use nra_format::top::Top;
 
-/// Names that are put into order together: more would hardly compress better.
+/// Names that are sorted together: more would hardly improve compression.
 const WINDOW_NAMES: usize = 1_000_000;
 
 /// The files and directories that are packed, and how they are stored.
@@ -181,7 +181,7 @@ pub(crate) fn survey(
     look(source, own, options, None, monitor, visit)
 }
 
-/// As [`survey`], but for what `known` has, or has something else in the way of.
+/// As [`survey`], without entries that `known` has unchanged or that conflict with its entries.
 fn look(
     source: &WalkSource,
     own: Option<(u64, u64)>,
@@ -197,7 +197,7 @@ fn look(
     while !walk.is_done() {
         let mut window = walk.next_window(source.window_names, monitor)?;
         let (tree, handles) = (walk.tree(), walk.handles());
-        // Tells what an earlier input has the path of.
+        // Reports paths that an earlier input has.
         let plan = Plan::new(tree, &mut window, monitor);
         let mut bytes = Vec::new();
         let mut note = |bytes: &[u8], kind: Kind, facts: &dyn Fn() -> Option<Facts>| {
@@ -270,7 +270,7 @@ fn look(
     Ok(stats)
 }
 
-/// What packing the windows of a walk needs.
+/// Packs the windows of a walk.
 struct Job<'a> {
     describer: Describer,
     source: &'a WalkSource,
@@ -347,7 +347,7 @@ impl Job<'_> {
             monitor,
             follow: source.follow_symlinks,
             xattrs: options.metadata.xattrs,
-            // Which zero bytes are holes is up to the file system.
+            // The file system decides which zero bytes are holes.
             holes: !options.reproducible,
             own: &self.own,
             known: self.known.as_ref(),
@@ -357,7 +357,7 @@ impl Job<'_> {
         let (at_work, over) = crossbeam_channel::bounded(0);
         std::thread::scope(|scope| {
             if !defer {
-                // Without the thread there is no total.
+                // Without this thread, the total is unknown.
                 let _ = std::thread::Builder::new().spawn_scoped(scope, move || expect_bytes(context, &over));
             }
             let stored = store.store(context, options.threads, self.read_bytes);
@@ -368,7 +368,7 @@ impl Job<'_> {
     }
 }
 
-/// What is recorded of the directory whose content is packed (nra.md, section 12).
+/// Returns the metadata of the top directory (nra.md, section 12).
 fn top_attributes(
     top: &Metadata,
     input: &Input,
@@ -379,7 +379,7 @@ fn top_attributes(
     let location = input.location();
     let path = if location.as_os_str().is_empty() { Path::new(".") } else { &location };
     let shown = path.as_os_str().as_bytes();
-    // Nothing at all could be packed of a directory that can't be read.
+    // Nothing could be packed from an unreadable directory.
     let handle = std::fs::File::open(path).map_err(|error| Error::io("read", shown, error))?;
     let mut xattrs = Vec::new();
     if options.metadata.xattrs {

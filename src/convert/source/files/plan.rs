@@ -1,4 +1,4 @@
-//! What is to be done with the names of a window, decided before anything is opened.
+//! Plans the names of a window before anything is opened.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -14,7 +14,7 @@ use nra_format::progress::{Monitor, Warning};
 pub(super) struct Plan {
     /// Numbers of the names.
     order: Vec<u32>,
-    /// For a place whose inode stands at an earlier place too: that place.
+    /// For a place whose inode has an earlier place: that place.
     first: HashMap<u32, u32>,
     /// For the first place of an inode with several names: how many.
     count: HashMap<u32, u64>,
@@ -22,7 +22,7 @@ pub(super) struct Plan {
 
 impl Plan {
     /// Plans `window` and sorts its directories by path. Inputs may overlap: of several names with one path the first is kept,
-    /// which goes without saying if they are the same file.
+    /// without a warning if they are the same file.
     pub(super) fn new(tree: &Tree, window: &mut Window, monitor: &dyn Monitor) -> Self {
         let ranks = Ranks::by_path(tree);
         window.directories.sort_by_key(|(id, ..)| ranks.of(*id));
@@ -50,7 +50,7 @@ impl Plan {
         self.order.iter().map(|&number| &window.names[number as usize])
     }
 
-    /// Says whether the file at this place seems to stand at an earlier one too.
+    /// Returns whether the file at this place seems to have an earlier place.
     pub(super) fn is_repeated(&self, place: u32) -> bool {
         self.first.contains_key(&place)
     }
@@ -92,8 +92,8 @@ fn device(tree: &Tree, directory: DirId) -> Option<u64> {
     tree.identity(directory).map(|(device, _)| device).or_else(ask)
 }
 
-/// Finds files that stand at several places, by the inode numbers that directories give. They are hints: whoever uses them asks
-/// for the status of the file.
+/// Finds files with several places by the inode numbers in directories. They are hints: callers check the status of
+/// the file.
 fn inodes(tree: &Tree, window: &Window, order: &[u32]) -> (HashMap<u32, u32>, HashMap<u32, u64>) {
     let mut places: Vec<(u64, u32)> = order
         .iter()

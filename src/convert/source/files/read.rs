@@ -20,16 +20,16 @@ use nra_format::entry::{Attribute, Entry, Kind};
 use nra_format::path::EntryPath;
 use nra_format::progress::{Monitor, Severity, Warning};
 
-/// Files with fewer bytes are not asked for holes: a hole is at least one page.
+/// Shorter files are not checked for holes, bytes: a hole has at least one page.
 const HOLE_MIN: u64 = 4_096;
-/// Files up to this length whose status rests are not asked again after reading, bytes: that is one call of six, and a page is copied at once.
+/// The status of files up to this length is not checked after reading if it was at rest, bytes: that saves one call of six, and a page is copied atomically.
 const RESTING_MAX: usize = 4_096;
-/// A status rests that has not changed for so long.
+/// A status is at rest if it has not changed for this long.
 const REST: Duration = Duration::from_secs(2);
-/// What is told of a file that was written to meanwhile.
+/// Warning about a file that was written to while it was read.
 const CHANGED: &str = "changed while it was read";
 
-/// What all readers of a window share.
+/// Shared by all readers of a window.
 #[derive(Clone, Copy)]
 pub(super) struct Context<'a> {
     pub(super) tree: &'a Tree,
@@ -38,7 +38,7 @@ pub(super) struct Context<'a> {
     pub(super) plan: &'a Plan,
     pub(super) describer: &'a Describer,
     pub(super) monitor: &'a dyn Monitor,
-    /// Take what symlinks lead to.
+    /// Store the targets of symlinks.
     pub(super) follow: bool,
     /// Read extended attributes.
     pub(super) xattrs: bool,
@@ -50,7 +50,7 @@ pub(super) struct Context<'a> {
     pub(super) known: Option<&'a Known>,
     /// Names in the windows before this one: link groups are numbered by places across all of them.
     pub(super) links_before: u64,
-    /// Put off files with names outside of this window.
+    /// Defer files with names outside of this window.
     pub(super) defer: bool,
 }
 
@@ -60,11 +60,11 @@ pub(super) struct Reader<'a> {
     /// Directory of the last name: its handle, and its path in the archive.
     at: Option<(DirId, Arc<OwnedFd>)>,
     directory_path: Vec<u8>,
-    /// What the archive has in the way of that directory.
+    /// The conflict of entries in that directory.
     blocked: Option<String>,
     metadata: LastMetadata,
     attributes: AttributeReader,
-    /// Opening without a change of the access time is allowed.
+    /// Opening without updating the access time is permitted.
     no_atime: bool,
     path: Vec<u8>,
 }
@@ -132,7 +132,7 @@ impl<'a> Reader<'a> {
         Ok(handle)
     }
 
-    /// Returns the path of an entry, and what the archive has there; that must not be in its way.
+    /// Returns the path of an entry, and the entry of the archive there, which must not conflict.
     fn entry_path(&mut self, name: &[u8], kind: Kind) -> Result<(EntryPath, Option<Entry>), Failed> {
         self.path.clear();
         self.path.extend_from_slice(&self.directory_path);
@@ -147,7 +147,7 @@ impl<'a> Reader<'a> {
         Ok((path, old))
     }
 
-    /// Returns an entry, and what the archive has in its place.
+    /// Returns an entry, and the entry of the archive that it replaces.
     fn describe(
         &mut self,
         name: &[u8],
@@ -177,7 +177,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A further name of a file that is read elsewhere: its status tells whether that is so.
+    /// Reads a further name of a file that is read at another place, as its status confirms.
     fn read_link(&mut self, place: u32, name: &Name, directory: &OwnedFd, outlet: &mut Outlet<Special>) -> Result<(), Failed> {
         let bytes = self.context.window.name(name);
         let facts = Facts::new(&statat(directory, bytes, self.at_flags())?);
@@ -271,7 +271,7 @@ impl<'a> Reader<'a> {
         let mut path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(directory)).into_bytes();
         join(&mut path, bytes);
         let (attributes, lost) = self.attributes.read_path(&path);
-        // The only file that reports is one that is there; without /proc there is nothing to ask.
+        // Report errors of existing files only: without /proc, none can be read.
         if let Some(lost) = lost.filter(|lost| !lost.is_absent()) {
             self.warn(Severity::Degraded, name, lost.to_string());
         }
@@ -285,7 +285,7 @@ impl<'a> Reader<'a> {
         }
         if self.no_atime {
             match retry_on_intr(|| openat(directory, bytes, flags | OFlags::NOATIME, Mode::empty())) {
-                // Allowed for the owner only: don't try again on this thread.
+                // Only the owner may do that: do not try again on this thread.
                 Err(Errno::PERM) => self.no_atime = false,
                 result => return result,
             }
@@ -328,14 +328,14 @@ impl<'a> Reader<'a> {
         }
         let (mut entry, old) = self.describe(bytes, Kind::File, &facts, attributes)?;
         match self.compared(&entry, old.as_ref(), facts.size, identity) {
-            // The names of one file stay together: it is stored like a new one, and the others become links to it.
+            // The names of one file stay together: it is stored again, and the others become links to it.
             Some(Item::Other(Special::Touched(_))) if identity.is_some() => {
                 if let Some(identity) = identity.filter(|_| as_link) {
                     outlet.push(place, Some(identity), Item::Other(Special::Link(identity)));
                     return Ok(());
                 }
             }
-            // It was a name of a file that had others, and has none any more.
+            // The file had several names before, and has one now.
             Some(Item::Other(Special::Same(_))) if identity.is_none() && old.is_some_and(|old| old.link_group != 0) => {}
             Some(item) => {
                 outlet.push(place, identity, item);
@@ -383,7 +383,7 @@ impl<'a> Reader<'a> {
     fn read_whole(&mut self, file: &Opened<'_>, entry: Entry, facts: &Facts, outlet: &mut Outlet<Special>) -> Result<(), Failed> {
         let Opened { place, identity, name, .. } = *file;
         let size = usize::try_from(file.size).expect("small files fit in memory");
-        // One byte more tells whether the file has grown, and spares the read that finds its end.
+        // Reading one more byte detects growth, and saves the read that finds the end.
         outlet.make_room(size + 1)?;
         let start = outlet.batch.filled;
         let mut len = read_front(file.fd, &mut outlet.batch.bytes[start..=start + size], size)?;
@@ -420,7 +420,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Says whether nothing about a file has changed for a while.
+/// Returns whether nothing about a file has changed recently.
 fn rests(facts: &Facts) -> bool {
     let Ok(seconds) = u64::try_from(facts.changed.seconds) else { return true };
     let changed = Duration::new(seconds, facts.changed.nanoseconds);

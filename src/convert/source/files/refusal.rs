@@ -1,4 +1,4 @@
-//! Why a name is not packed, or not as what it is.
+//! Reasons for skipping a name, or storing it as something else.
 
 use std::os::fd::OwnedFd;
 
@@ -8,9 +8,9 @@ use rustix::io::Errno;
 use crate::pipeline::Stopped;
 use crate::source::walk::{Facts, Handles, Name, NameKind, Tree, reason};
 
-/// Why a name gives no entry.
+/// Why a name is skipped.
 pub(super) enum Failed {
-    /// Tell this and go on.
+    /// Report this and continue.
     Told(String),
     /// The work was stopped.
     Stopped,
@@ -32,7 +32,7 @@ impl From<Errno> for Failed {
     }
 }
 
-/// Returns why a symlink that was to be followed is stored as one; `None` when it leads somewhere.
+/// Returns why a symlink is stored instead of its target; `None` if it has a target.
 pub(super) fn leads_nowhere(directory: &OwnedFd, name: &[u8]) -> Option<String> {
     let why = match statat(directory, name, AtFlags::empty()).err()? {
         Errno::NOENT => "it leads nowhere".to_owned(),
@@ -42,13 +42,13 @@ pub(super) fn leads_nowhere(directory: &OwnedFd, name: &[u8]) -> Option<String> 
     Some(format!("kept as a symlink: {why}"))
 }
 
-/// Says whether a name, or what it leads to, is the file of this device and inode.
+/// Returns whether a name, or its target, is the file of this device and inode.
 pub(super) fn is_file(handles: &Handles, tree: &Tree, name: &Name, bytes: &[u8], file: (u64, u64)) -> bool {
     let status = handles.get(tree, name.directory).and_then(|directory| statat(&directory, bytes, AtFlags::empty()));
     name.kind == NameKind::File && status.is_ok_and(|status| Facts::new(&status).identity == file)
 }
 
-/// Returns why a name could not be packed, as far as that shows without reading.
+/// Returns why a name can't be packed, as far as that can be found without reading it.
 pub(super) fn refusal(handles: &Handles, tree: &Tree, name: &Name, bytes: &[u8]) -> Option<String> {
     match name.kind {
         NameKind::Other => Some(SOCKET.to_owned()),
@@ -61,6 +61,6 @@ pub(super) fn refusal(handles: &Handles, tree: &Tree, name: &Name, bytes: &[u8])
 }
 
 pub(super) const SOCKET: &str = "left out: a socket";
-/// Why the output is no input.
+/// Why the output is not an input.
 pub(super) const OWN: &str = "left out: the archive itself";
 pub(super) const CHANGED_TYPE: &str = "left out: it changed its type while it was read";

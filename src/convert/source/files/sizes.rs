@@ -1,4 +1,4 @@
-//! How many bytes there will be to pack.
+//! Estimates the number of bytes to pack.
 
 use std::time::Duration;
 
@@ -9,12 +9,12 @@ use super::read::Context;
 use crate::source::walk::{Facts, NameKind};
 use nra_format::progress::Counter;
 
-/// Names that are asked for their sizes at once: that takes a few milliseconds.
+/// The sizes of up to this many names are read immediately: that takes a few milliseconds.
 const SIZED_NAMES: usize = 1_024;
-/// Sizes of more names are asked for when packing has lasted this long: 60,000 are packed in half that time.
+/// The sizes of more names are read after this time: 60,000 files are packed in half of it.
 const SIZES_AFTER: Duration = Duration::from_millis(600);
 
-/// Tells how many bytes the files of a window have. Where asking for all sizes takes time that is put off until packing takes long, too; it ends
+/// Reports how many bytes the files of a window have. Reading many sizes is delayed until packing takes long. It ends
 /// when the other end of `over` is dropped.
 pub(super) fn expect_bytes(context: Context<'_>, over: &Receiver<()>) {
     let Context { tree, handles, window, plan, .. } = context;

@@ -1,4 +1,4 @@
-//! Hands the names of a window to the writing end, in order, and sees to those that are one file.
+//! Stores the names of a window in order, and resolves hard links by inode.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -15,18 +15,18 @@ use nra_format::nra::writer::{EntryId, NewContent, Writer};
 use nra_format::path::EntryPath;
 use nra_format::progress::{Counter, Monitor, Warning};
 
-/// What reading a directory gives beside entries.
+/// Facts of files on disk other than entries.
 #[derive(Debug)]
 pub(super) enum Special {
-    /// One more name of an inode that stands earlier in the order; device and inode.
+    /// A further name of an inode that precedes it in the order; device and inode.
     Link((u64, u64)),
-    /// Some names of this inode may stand in a later window: to be stored with them.
+    /// Some names of this inode may be in a later window, with which it is stored.
     Defer,
-    /// Nothing: the archive that is updated has it as it is. With its path, if the file may have other names.
+    /// The archive has it unchanged. With its path, if the file may have other names.
     Same(Option<EntryPath>),
-    /// The archive that is updated has its content; metadata and time of this entry are new.
+    /// The archive has its content; metadata or time of this entry are new.
     Touched(Box<Entry>),
-    /// Nothing: it is the archive itself.
+    /// The archive itself.
     Own,
 }
 
@@ -37,18 +37,18 @@ pub(super) struct Store<'a, W: Write + Send> {
     linked: HashMap<u32, ((u64, u64), Entry, EntryId)>,
     /// Files with several names that the archive has, by the place of the first: identity, path.
     kept: HashMap<u32, KeptName>,
-    /// Entries that stay as they are.
+    /// Unchanged entries.
     unchanged: u64,
     deferred: Window,
 }
 
 impl<'a, W: Write + Send> Store<'a, W> {
-    /// Feeds `writer`.
+    /// Returns a store for `writer`.
     pub(super) fn new(writer: &'a mut Writer<W>) -> Self {
         Self { feed: Feed::new(writer), linked: HashMap::new(), kept: HashMap::new(), unchanged: 0, deferred: Window::default() }
     }
 
-    /// Takes the names that were put off.
+    /// Returns the deferred names.
     pub(super) fn take_deferred(&mut self) -> Window {
         std::mem::take(&mut self.deferred)
     }
@@ -67,7 +67,7 @@ impl<'a, W: Write + Send> Store<'a, W> {
     ///
     /// # Errors
     ///
-    /// What writing gives, and `Cancelled`.
+    /// As the writer, and `Cancelled`.
     pub(super) fn store(&mut self, context: Context<'_>, threads: usize, read_bytes: u64) -> Result<()> {
         self.linked.clear();
         self.kept.clear();
@@ -103,7 +103,7 @@ impl<'a, W: Write + Send> Store<'a, W> {
         Ok(())
     }
 
-    /// Adds a directory unless the archive that is updated has it, or has something in its way.
+    /// Adds a directory unless the archive has it unchanged, or has a conflicting entry.
     ///
     /// # Errors
     ///
@@ -147,7 +147,7 @@ impl<'a, W: Write + Send> Store<'a, W> {
         }
     }
 
-    /// Adds a further name of a file, or reads the file after all when the first name came to nothing or is another file.
+    /// Adds a further name of a file, or reads the file if the first name was skipped or is another file.
     fn link(&mut self, place: u32, identity: (u64, u64), context: Context<'_>) -> Result<()> {
         if let Some(first) = context.plan.first_of(place)
             && let Some((known, path)) = self.kept.remove(&first)

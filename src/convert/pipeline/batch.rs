@@ -19,13 +19,13 @@ pub(crate) enum Item<X> {
     /// An entry that needs no content.
     Plain(Entry),
     /// A file of one chunk.
-    Whole(Entry, Piece),
+    Whole(Entry, Chunk),
     /// A file of one chunk that is not hashed yet.
     Unmeasured(Entry, Run),
     /// Start of a file of several chunks.
     Begin(Entry),
     /// Its next chunk.
-    Piece(Piece),
+    Chunk(Chunk),
     /// Its next chunk, not hashed yet.
     Cut(Run),
     /// Its next hole, bytes.
@@ -42,7 +42,7 @@ pub(crate) enum Item<X> {
 
 /// A chunk with its digest and whether it is incompressible.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Piece {
+pub(crate) struct Chunk {
     pub(crate) run: Run,
     pub(crate) digest: Digest,
     pub(crate) incompressible: bool,
@@ -75,7 +75,7 @@ impl<X> Batch<X> {
         for placed in &mut self.items {
             let of = |run: Run| measure(&self.bytes[run.start..run.start + run.len], run);
             placed.item = match std::mem::replace(&mut placed.item, Item::Nothing) {
-                Item::Cut(run) => Item::Piece(of(run)),
+                Item::Cut(run) => Item::Chunk(of(run)),
                 Item::Unmeasured(entry, run) => Item::Whole(entry, of(run)),
                 item => item,
             };
@@ -89,8 +89,8 @@ impl<X> Batch<X> {
 }
 
 /// Hashes and classifies a chunk.
-pub(crate) fn measure(bytes: &[u8], run: Run) -> Piece {
-    Piece { run, digest: Digest::of(bytes), incompressible: looks_incompressible(bytes) }
+pub(crate) fn measure(bytes: &[u8], run: Run) -> Chunk {
+    Chunk { run, digest: Digest::of(bytes), incompressible: looks_incompressible(bytes) }
 }
 
 /// A batch on its way to the writing thread.

@@ -25,7 +25,7 @@ enum Form {
     /// Collected in one range of the batch.
     Whole { entry: Box<Entry>, start: usize },
     /// In chunks: where the part that is not split yet starts, and the hasher of the whole file unless its holes are too long.
-    Pieces { cut: usize, hasher: Option<Box<blake3::Hasher>> },
+    Chunks { cut: usize, hasher: Option<Box<blake3::Hasher>> },
 }
 
 impl Content {
@@ -43,7 +43,7 @@ impl Content {
             _ => {
                 outlet.push(place, None, Item::Begin(entry));
                 outlet.make_room(MIN_BUFFER)?;
-                Form::Pieces { cut: outlet.batch.filled, hasher: Some(Box::default()) }
+                Form::Chunks { cut: outlet.batch.filled, hasher: Some(Box::default()) }
             }
         };
         Ok(Self { place, form })
@@ -57,14 +57,14 @@ impl Content {
     pub(crate) fn data<X>(&mut self, mut bytes: &[u8], outlet: &mut Outlet<X>) -> Result<(), Stopped> {
         match &mut self.form {
             Form::Whole { .. } => append(outlet, bytes),
-            Form::Pieces { cut, hasher } => {
+            Form::Chunks { cut, hasher } => {
                 if let Some(hasher) = hasher {
                     hasher.update(bytes);
                 }
                 while !bytes.is_empty() {
                     let room = outlet.batch.bytes.len() - outlet.batch.filled;
                     if room == 0 {
-                        cut_pieces(self.place, cut, false, outlet);
+                        split_chunks(self.place, cut, false, outlet);
                         outlet.flush(outlet.batch.filled - *cut)?;
                         *cut = 0;
                         continue;
@@ -85,7 +85,7 @@ impl Content {
     ///
     /// If the conversion was stopped.
     pub(crate) fn hole<X>(&mut self, len: u64, room: &mut u64, outlet: &mut Outlet<X>) -> Result<(), Stopped> {
-        let Form::Pieces { cut, hasher } = &mut self.form else {
+        let Form::Chunks { cut, hasher } = &mut self.form else {
             let batch = &mut outlet.batch;
             let len = usize::try_from(len).expect("no more than the file has");
             batch.bytes[batch.filled..batch.filled + len].fill(0);
@@ -95,7 +95,7 @@ impl Content {
         if len == 0 {
             return Ok(());
         }
-        cut_pieces(self.place, cut, true, outlet);
+        split_chunks(self.place, cut, true, outlet);
         outlet.push(self.place, None, Item::Hole(len));
         if len > *room {
             *hasher = None;
@@ -117,8 +117,8 @@ impl Content {
         let item = match self.form {
             Form::Whole { entry, start } if outlet.batch.filled == start => Item::Plain(*entry),
             Form::Whole { entry, start } => Item::Unmeasured(*entry, Run { start, len: outlet.batch.filled - start }),
-            Form::Pieces { mut cut, hasher } => {
-                cut_pieces(self.place, &mut cut, true, outlet);
+            Form::Chunks { mut cut, hasher } => {
+                split_chunks(self.place, &mut cut, true, outlet);
                 Item::End(hasher.map(|hasher| hasher.finalize().into()))
             }
         };
@@ -128,7 +128,7 @@ impl Content {
     /// Skips the file.
     pub(crate) fn abandon<X>(self, outlet: &mut Outlet<X>) {
         let item = match self.form {
-            Form::Pieces { .. } => Item::Abandon,
+            Form::Chunks { .. } => Item::Abandon,
             Form::Whole { .. } => Item::Nothing,
         };
         outlet.push(self.place, None, item);
@@ -150,7 +150,7 @@ fn append<X>(outlet: &mut Outlet<X>, bytes: &[u8]) {
 }
 
 /// Splits the bytes of the batch after `cut` into chunks; `last`: up to the end.
-fn cut_pieces<X>(place: u32, cut: &mut usize, last: bool, outlet: &mut Outlet<X>) {
+fn split_chunks<X>(place: u32, cut: &mut usize, last: bool, outlet: &mut Outlet<X>) {
     while *cut < outlet.batch.filled
         && let Some(len) = next_piece(&outlet.batch.bytes[*cut..outlet.batch.filled], last)
     {
@@ -189,7 +189,7 @@ mod tests {
             lengths.push(batch.items.len());
             for placed in &batch.items {
                 match &placed.item {
-                    Item::Piece(piece) => {
+                    Item::Chunk(piece) => {
                         assert_eq!(batch.run(piece.run), b"x");
                         pieces += 1;
                     }

@@ -5,7 +5,7 @@
 
 use std::io::Write;
 
-use super::batch::{Batch, Item, Piece};
+use super::batch::{Batch, Chunk, Item};
 use nra_format::entry::Entry;
 use nra_format::error::{Error, Result};
 use nra_format::nra::writer::{EntryId, NewContent, Writer};
@@ -158,7 +158,7 @@ impl<'a, W: Write + Send> Feed<'a, W> {
                 let copy = keep.then(|| entry.clone());
                 return Ok(self.add(entry, NewContent::None, monitor)?.map(|id| (id, copy)));
             }
-            Item::Whole(entry, Piece { run, digest, incompressible }) => {
+            Item::Whole(entry, Chunk { run, digest, incompressible }) => {
                 let copy = keep.then(|| entry.clone());
                 let content = NewContent::Whole { bytes: batch.run(run), digest, incompressible };
                 return Ok(self.add(entry, content, monitor)?.map(|id| (id, copy)));
@@ -168,18 +168,18 @@ impl<'a, W: Write + Send> Feed<'a, W> {
                 self.begun = Some(entry.clone());
                 match self.writer.begin_file(entry) {
                     Ok(()) => self.skipping = false,
-                    Err(error @ (Error::Usage { .. } | Error::Limit { .. })) => self.give_up(&error, monitor),
+                    Err(error @ (Error::Usage { .. } | Error::Limit { .. })) => self.skip_file(&error, monitor),
                     Err(error) => return Err(error),
                 }
             }
-            Item::Piece(piece) if !self.skipping => {
+            Item::Chunk(piece) if !self.skipping => {
                 let added = self.writer.add_chunk(batch.run(piece.run), piece.digest, piece.incompressible);
-                self.or_give_up(added, monitor)?;
+                self.or_skip_file(added, monitor)?;
                 self.count(monitor);
             }
             Item::Hole(len) if !self.skipping => {
                 let added = self.writer.add_hole(len);
-                self.or_give_up(added, monitor)?;
+                self.or_skip_file(added, monitor)?;
                 self.count(monitor);
             }
             Item::End(digest) if !self.skipping => {
@@ -192,18 +192,18 @@ impl<'a, W: Write + Send> Feed<'a, W> {
                 self.writer.abandon_file();
                 self.skipped += 1;
             }
-            Item::Piece(_) | Item::Hole(_) | Item::End(_) | Item::Abandon => {}
+            Item::Chunk(_) | Item::Hole(_) | Item::End(_) | Item::Abandon => {}
             Item::Cut(_) | Item::Unmeasured(..) => unreachable!("chunks are hashed before a batch arrives"),
             Item::Other(_) => unreachable!("handled by its source"),
         }
         Ok(None)
     }
 
-    fn or_give_up(&mut self, added: Result<()>, monitor: &dyn Monitor) -> Result<()> {
+    fn or_skip_file(&mut self, added: Result<()>, monitor: &dyn Monitor) -> Result<()> {
         match added {
             Err(error @ (Error::Usage { .. } | Error::Limit { .. })) => {
                 self.writer.abandon_file();
-                self.give_up(&error, monitor);
+                self.skip_file(&error, monitor);
                 Ok(())
             }
             result => result,
@@ -211,7 +211,7 @@ impl<'a, W: Write + Send> Feed<'a, W> {
     }
 
     /// Drops the file in progress.
-    fn give_up(&mut self, error: &Error, monitor: &dyn Monitor) {
+    fn skip_file(&mut self, error: &Error, monitor: &dyn Monitor) {
         self.skipping = true;
         self.skipped += 1;
         if let Some(entry) = self.begun.take() {

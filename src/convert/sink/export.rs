@@ -10,7 +10,7 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 use super::Format;
-use super::loss::{Container, tell_secrecy, tell_whole};
+use super::loss::{Container, warn_archive_losses, warn_unencrypted};
 use super::nra4::Nra4Writer;
 use super::output::{Destination, Output, named};
 use super::shard::ShardFileWriter;
@@ -79,7 +79,7 @@ fn write(
 ) -> Result<Stats> {
     let container = format.container();
     if let Format::Nra4(nra4) = &format {
-        tell_secrecy(archive, nra4.key.is_some(), monitor);
+        warn_unencrypted(archive, nra4.key.is_some(), monitor);
     }
     let mut sink: Box<dyn EntrySink + '_> = match format {
         Format::Nra4(nra4) => Box::new(Nra4Writer::create(output, nra4, archive, options)?),
@@ -88,7 +88,7 @@ fn write(
         Format::Shard(shard) => Box::new(ShardFileWriter::create(output, shard)?),
         Format::Nra(_) => unreachable!("its entries are read ahead"),
     };
-    tell_whole(archive, container, monitor);
+    warn_archive_losses(archive, container, monitor);
     let mut exporter = Exporter::new(archive, selection, container, options, monitor)?;
     sink.begin(&mut exporter)?;
     while let Some(entry) = exporter.next()? {

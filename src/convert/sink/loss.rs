@@ -45,10 +45,10 @@ pub(crate) fn holes_filled(target: Container) -> String {
     format!("its holes are filled with zero bytes in a {}", target.name())
 }
 
-/// Reports what of `archive` is lost. Sinks of NRA call [`tell_secrecy`] themselves, because they can encrypt.
-pub(crate) fn tell_whole(archive: &dyn Archive, target: Container, monitor: &dyn Monitor) {
+/// Reports what of `archive` is lost. Sinks of NRA call [`warn_unencrypted`] themselves, because they can encrypt.
+pub(crate) fn warn_archive_losses(archive: &dyn Archive, target: Container, monitor: &dyn Monitor) {
     if !matches!(target, Container::Nra | Container::Nra4) {
-        tell_secrecy(archive, false, monitor);
+        warn_unencrypted(archive, false, monitor);
     }
     let info = archive.info();
     // A damaged commit counts, too.
@@ -78,7 +78,7 @@ pub(crate) fn tell_whole(archive: &dyn Archive, target: Container, monitor: &dyn
 /// # Errors
 ///
 /// `Corrupt` if its index is damaged, unless `keep_going` is set.
-pub(crate) fn tell_state(archive: &dyn Archive, keep_going: bool, monitor: &dyn Monitor) -> Result<()> {
+pub(crate) fn report_index_state(archive: &dyn Archive, keep_going: bool, monitor: &dyn Monitor) -> Result<()> {
     let damage = archive.is_index_damaged();
     let mut remarks = archive.remarks();
     if damage && !keep_going {
@@ -100,7 +100,7 @@ pub(crate) fn tell_state(archive: &dyn Archive, keep_going: bool, monitor: &dyn 
 }
 
 /// Reports that `archive` is encrypted and the output is not.
-pub(crate) fn tell_secrecy(archive: &dyn Archive, encrypts: bool, monitor: &dyn Monitor) {
+pub(crate) fn warn_unencrypted(archive: &dyn Archive, encrypts: bool, monitor: &dyn Monitor) {
     if archive.info().encrypted && !encrypts {
         let message = "the input is encrypted, what is made of it is not (convert -e encrypts that too)";
         monitor.warn(Warning::remark([], message));

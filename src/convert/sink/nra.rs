@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 pub(crate) use self::store::{Broken, Special};
 
 use self::store::Store;
-use super::loss::{Container, tell_secrecy, tell_state, tell_whole};
+use super::loss::{Container, report_index_state, warn_archive_losses, warn_unencrypted};
 use super::output::{Destination, Output, named};
 use crate::limits::Ledger;
 use crate::metadata::Narrower;
@@ -84,8 +84,8 @@ fn write_output(input: Opened<'_>, output: Output, sink: &NraSink, options: &Opt
         _ => {}
     }
     if let Opened::Indexed { archive, selection } = &input {
-        tell_secrecy(&**archive, writer_options.encryption.is_some(), monitor);
-        tell_whole(&**archive, Container::Nra, monitor);
+        warn_unencrypted(&**archive, writer_options.encryption.is_some(), monitor);
+        warn_archive_losses(&**archive, Container::Nra, monitor);
         let info = archive.info();
         if writer_options.message.is_empty() {
             writer_options.message.clone_from(&info.message);
@@ -159,7 +159,7 @@ fn copy(
         Ok(())
     };
     compact::copy(archive, &mut writer, &mut narrow, monitor)?;
-    tell_state(archive, false, monitor)?;
+    report_index_state(archive, false, monitor)?;
     let (output, written) = writer.finish(monitor)?;
     monitor.check()?;
     output.publish(options.sync)?;

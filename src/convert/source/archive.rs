@@ -8,7 +8,7 @@ use crate::metadata::Narrower;
 use crate::options::Options;
 use crate::pipeline::{Content, HASHED_HOLES_MAX, Item, Outlet, PlaceReader, Readers, Stopped};
 use crate::select::Selection;
-use crate::sink::loss::tell_state;
+use crate::sink::loss::report_index_state;
 use crate::sink::nra::Special;
 use crate::sink::within;
 use nra_format::archive::{Access, Archive, Part};
@@ -60,7 +60,7 @@ impl Order {
             let path = path.as_bytes().to_vec();
             monitor.warn(Warning::degraded(path, NO_LINK));
         }
-        tell_state(archive, keep_going, monitor)?;
+        report_index_state(archive, keep_going, monitor)?;
         Ok(order)
     }
 

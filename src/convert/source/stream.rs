@@ -97,7 +97,7 @@ impl PlaceReader<Special> for StreamReader<'_> {
                 let result = self.read_tar(place, &mut decoder, &mut stream, &mut content, outlet);
                 // Also for a truncated archive.
                 if !matches!(result, Err(End::Stopped)) {
-                    self.tell_whole(place, &mut decoder, outlet);
+                    self.warn_archive_losses(place, &mut decoder, outlet);
                 }
                 result
             }
@@ -173,7 +173,7 @@ impl StreamReader<'_> {
     }
 
     /// Passes on comment and remarks of a tar archive, as far as it was read.
-    fn tell_whole(&self, place: u32, decoder: &mut Decoder, outlet: &mut Outlet<Special>) {
+    fn warn_archive_losses(&self, place: u32, decoder: &mut Decoder, outlet: &mut Outlet<Special>) {
         if let Some(comment) = decoder.comment() {
             outlet.push(place, None, Item::Other(Special::Message(comment)));
         }

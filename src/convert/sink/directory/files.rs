@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rustix::fs::{AtFlags, Mode, OFlags, XattrFlags};
 use rustix::io::Errno;
 
+use super::dest_name::{DestName, Refusal};
 use super::fault::Fault;
 use super::held::Held;
 use super::item::{Item, split};
@@ -15,7 +16,6 @@ use super::options::Action;
 use super::plan::Job;
 use super::rules::{Plan, SET_ID, mode};
 use super::run::{Inode, Run};
-use super::spot::{Refusal, Spot};
 use super::tree::{ROOT, Tree};
 use crate::source::walk::reason;
 use nra_format::archive::{Access, Part};
@@ -63,7 +63,7 @@ pub(super) struct Draft {
     pub directory: Arc<OwnedFd>,
     /// Number of that.
     parent: u32,
-    spot: Spot,
+    dest_name: DestName,
     plan: Plan,
     /// Created with fewer permissions than it shall have.
     closed: bool,
@@ -75,13 +75,13 @@ impl Draft {
     /// Removes the file.
     pub(super) fn abandon(&self) {
         if !self.settled.swap(true, Ordering::AcqRel) {
-            self.spot.abandon(&self.directory);
+            self.dest_name.abandon(&self.directory);
         }
     }
 
     /// Gives the file its name.
     fn commit(&self) -> Result<(), Fault> {
-        self.spot.commit(&self.directory)?;
+        self.dest_name.commit(&self.directory)?;
         self.settled.store(true, Ordering::Release);
         Ok(())
     }
@@ -129,11 +129,11 @@ pub(super) fn open(run: &Run<'_>, tree: &Tree, memory: &mut Memory, item: &Item,
     let closed = plan.owner.is_some() || plan.xattrs || !run.rules.survives_creation(plan.mode);
     let first = if closed { Mode::RUSR | Mode::WUSR } else { mode(plan.mode) };
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let (file, spot) = run.claim(&directory, item, |name| {
+    let (file, dest_name) = run.claim(&directory, item, |name| {
         rustix::fs::openat(&directory, name, flags, first).map_err(|errno| run.refused(parent, "create file", name, errno))
     })?;
     run.rules.note_stripped(Kind::File, &item.entry.metadata);
-    Ok(Draft { file, directory, parent, spot, plan, closed, settled: AtomicBool::new(false) })
+    Ok(Draft { file, directory, parent, dest_name, plan, closed, settled: AtomicBool::new(false) })
 }
 
 /// Reads the content in `range` and writes it. Holes stay unwritten.
@@ -251,7 +251,7 @@ pub(super) fn finish(run: &Run<'_>, tree: &Tree, item: &Item, draft: &Draft) -> 
     } else {
         draft.commit()?;
     }
-    Ok(draft.spot.action)
+    Ok(draft.dest_name.action)
 }
 
 /// Takes down that a file is done.
@@ -260,7 +260,7 @@ pub(super) fn report(run: &Run<'_>, tree: &Tree, item: &Item, draft: &Draft, act
 }
 
 fn final_path(tree: &Tree, draft: &Draft) -> Vec<u8> {
-    tree.path_of(draft.parent, draft.spot.name())
+    tree.path_of(draft.parent, draft.dest_name.name())
 }
 
 /// Says whether an attribute is an access control list, which goes together with the mode.
@@ -311,20 +311,20 @@ pub(super) fn link(run: &Run<'_>, tree: &Tree, item: &Item, parent: u32) -> Resu
             Err(Errno::EXIST) => Err(Refusal::Exists),
             Err(errno) => Ok(Some(errno)),
         });
-    let (refused, spot) = linked?;
+    let (refused, dest_name) = linked?;
     if let Some(errno) = refused {
         return Ok(Linked::Refused(reason(errno)));
     }
     // Somebody else may have put another file there since.
-    let same = rustix::fs::statat(&directory, spot.current(), AtFlags::SYMLINK_NOFOLLOW)
+    let same = rustix::fs::statat(&directory, dest_name.current(), AtFlags::SYMLINK_NOFOLLOW)
         .is_ok_and(|stat| Inode::of(&stat) == leader.inode);
     if !same {
-        spot.abandon(&directory);
+        dest_name.abandon(&directory);
         return Ok(Linked::Refused("the first name leads to another file now".to_owned()));
     }
-    spot.commit(&directory).inspect_err(|_| spot.abandon(&directory))?;
+    dest_name.commit(&directory).inspect_err(|_| dest_name.abandon(&directory))?;
     run.wrote(item.entry.size);
-    run.done(item, &tree.path_of(parent, spot.name()), Action::Link);
+    run.done(item, &tree.path_of(parent, dest_name.name()), Action::Link);
     Ok(Linked::Made)
 }
 

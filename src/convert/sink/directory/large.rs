@@ -57,7 +57,7 @@ impl Large {
             Err(fault) => Err(fault),
         };
         if let Err(fault) = written
-            && self.give_up()
+            && self.skip_file()
         {
             run.failed(item, fault)?;
         }
@@ -97,7 +97,7 @@ impl Large {
     }
 
     /// Removes the file; `false` when somebody else has done so.
-    fn give_up(&self) -> bool {
+    fn skip_file(&self) -> bool {
         match self.end() {
             State::Open(draft) => {
                 draft.abandon();

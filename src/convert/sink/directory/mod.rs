@@ -12,6 +12,7 @@
 //!
 //! Directories are finished (mode, owner, time) when nothing more goes into them, symlinks are made last.
 
+mod dest_name;
 mod fault;
 mod files;
 mod held;
@@ -23,7 +24,6 @@ mod plan;
 mod root;
 mod rules;
 mod run;
-mod spot;
 mod survey;
 mod tree;
 mod work;
@@ -42,7 +42,7 @@ use nra_format::entry::{Attribute, Entry, Metadata};
 use nra_format::error::{Error, Resource, Result};
 use nra_format::progress::{Counter, Monitor, Warning};
 use nra_format::top::Top;
-use plan::{Clashes, Planner, Wave};
+use plan::{Batch, Clashes, Planner};
 use root::Root;
 use run::Run;
 use survey::{Decisions, Outlook, Sums, Survey};
@@ -110,7 +110,7 @@ fn extract_to(
     let attributes: &[Attribute] = if whole { &archive.info().attributes } else { &[] };
     let time = Top::of_archive(attributes).modified;
     let dated = !made && time.is_some_and(|time| rustix::fs::fstat(&*handle).is_ok_and(|stat| is_dated(&stat, time)));
-    let done = make_waves(&run, Tree::new(Arc::clone(&handle)), selected, budget);
+    let done = make_batches(&run, Tree::new(Arc::clone(&handle)), selected, budget);
     if made {
         // Also after a failure: what is there shall not be open to others than the archive says.
         root::finish(&handle, &root.path, attributes, &run.rules, monitor);
@@ -287,37 +287,37 @@ fn is_ambiguous(options: &Settings<'_>) -> bool {
     options.sink.flat || options.sink.strip_components > 0
 }
 
-/// Makes everything, wave by wave.
-fn make_waves(run: &Run<'_>, mut tree: Tree, mut selected: Selected<'_>, budget: usize) -> Result<()> {
+/// Makes everything, batch by batch.
+fn make_batches(run: &Run<'_>, mut tree: Tree, mut selected: Selected<'_>, budget: usize) -> Result<()> {
     let mut planner = Planner::new(is_ambiguous(run.options));
     if let Some(held) = selected.held.take() {
-        let mut wave = Wave::default();
+        let mut batch = Batch::default();
         for item in held {
-            planner.add(&mut tree, &mut wave, item);
+            planner.add(&mut tree, &mut batch, item);
         }
-        return make_wave(run, &mut tree, wave, 1, |_| false);
+        return make_batch(run, &mut tree, batch, 1, |_| false);
     }
     let mut items = selected.again()?.peekable();
     while items.peek().is_some() {
-        let (mut wave, mut cost) = (Wave::default(), Cost::default());
+        let (mut batch, mut cost) = (Batch::default(), Cost::default());
         let first = tree.len();
         while cost.used < budget
             && let Some(item) = items.next()
         {
             let item = item?;
             cost.add(&item);
-            planner.add(&mut tree, &mut wave, item);
+            planner.add(&mut tree, &mut batch, item);
         }
         let last = items.peek().is_none();
-        make_wave(run, &mut tree, wave, first, |number| !last && planner.is_open(number))?;
+        make_batch(run, &mut tree, batch, first, |number| !last && planner.is_open(number))?;
         planner.prune(&mut tree);
     }
     Ok(())
 }
 
-/// Makes one wave: directories from number `first` on, files, links, nodes; then finishes the directories that don't stay open.
-fn make_wave(run: &Run<'_>, tree: &mut Tree, wave: Wave, first: u32, stays_open: impl Fn(u32) -> bool) -> Result<()> {
-    let result = fill(run, tree, wave, first);
+/// Makes one batch: directories from number `first` on, files, links, nodes; then finishes the directories that don't stay open.
+fn make_batch(run: &Run<'_>, tree: &mut Tree, batch: Batch, first: u32, stays_open: impl Fn(u32) -> bool) -> Result<()> {
+    let result = fill(run, tree, batch, first);
     // Also after a failure: what was made shall be as it should be.
     let mut faults = Ok(());
     for number in (ROOT + 1..tree.len()).rev().filter(|number| !stays_open(*number) || result.is_err()) {
@@ -332,21 +332,21 @@ fn make_wave(run: &Run<'_>, tree: &mut Tree, wave: Wave, first: u32, stays_open:
     result.and(faults)
 }
 
-fn fill(run: &Run<'_>, tree: &mut Tree, wave: Wave, first: u32) -> Result<()> {
-    for (item, why) in wave.refused {
+fn fill(run: &Run<'_>, tree: &mut Tree, batch: Batch, first: u32) -> Result<()> {
+    for (item, why) in batch.refused {
         run.failed(&item, Fault::omit(why))?;
     }
     for number in first..tree.len() {
         run.monitor.check()?;
         nodes::make_directory(run, tree, number)?;
     }
-    work::make_files(run, tree, wave.files)?;
+    work::make_files(run, tree, batch.files)?;
     let mut memory = files::Memory::default();
-    for job in &wave.links {
+    for job in &batch.links {
         run.monitor.check()?;
         work::make_link(run, tree, &mut memory, job)?;
     }
-    for (item, parent) in wave.specials.iter().chain(&wave.symlinks) {
+    for (item, parent) in batch.specials.iter().chain(&batch.symlinks) {
         run.monitor.check()?;
         nodes::make_node(run, tree, item, *parent).or_else(|fault| run.failed(item, fault))?;
     }

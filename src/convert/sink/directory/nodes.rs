@@ -5,13 +5,13 @@ use std::os::fd::OwnedFd;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, XattrFlags};
 use rustix::io::Errno;
 
+use super::dest_name::{OTHER_IN_THE_WAY, Refusal, gives_way, other_names, set_aside};
 use super::fault::Fault;
 use super::files::{is_acl, set_xattrs};
 use super::item::{Item, split};
 use super::options::{Action, Overwrite};
 use super::rules::mode;
 use super::run::Run;
-use super::spot::{OTHER_IN_THE_WAY, Refusal, gives_way, other_names, set_aside};
 use super::tree::{Made, Tree, chmod_handle};
 use crate::proc::path_of;
 use crate::source::walk::reason;
@@ -26,16 +26,16 @@ pub(super) fn make_node(run: &Run<'_>, tree: &Tree, item: &Item, parent: u32) ->
     run.rules.admit(entry.kind)?;
     let directory = tree.handle(parent).map_err(|errno| Fault::system("open its directory", name, errno))?;
     let plan = run.rules.plan(entry.kind, &entry.metadata, tree.node(parent).group);
-    let ((), spot) = run.claim(&directory, item, |name| {
+    let ((), dest_name) = run.claim(&directory, item, |name| {
         make(item, &directory, name).map_err(|errno| run.refused(parent, "make it", name, errno))
     })?;
     run.rules.note_stripped(entry.kind, &entry.metadata);
-    let done = dress(run, item, &directory, spot.current(), &plan).and_then(|()| spot.commit(&directory));
+    let done = dress(run, item, &directory, dest_name.current(), &plan).and_then(|()| dest_name.commit(&directory));
     if let Err(fault) = done {
-        spot.abandon(&directory);
+        dest_name.abandon(&directory);
         return Err(fault);
     }
-    run.done(item, &tree.path_of(parent, spot.name()), spot.action);
+    run.done(item, &tree.path_of(parent, dest_name.name()), dest_name.action);
     Ok(())
 }
 

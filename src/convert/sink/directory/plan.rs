@@ -1,4 +1,4 @@
-//! What is made together: waves of entries, bounded by memory, and the directories that they need.
+//! What is made together: batches of entries, bounded by memory, and the directories that they need.
 
 use std::collections::HashSet;
 
@@ -11,7 +11,7 @@ pub(super) type Job = (Item, u32);
 
 /// What is made in one go.
 #[derive(Default)]
-pub(super) struct Wave {
+pub(super) struct Batch {
     /// Files with content of their own.
     pub files: Vec<Job>,
     /// Files that should become hard links of earlier ones.
@@ -73,15 +73,15 @@ impl Planner {
         Self { chain: Vec::new(), path: Vec::new(), groups: HashSet::new(), clashes: Clashes::new(ambiguous) }
     }
 
-    /// Adds an entry to `wave` and its directories to `tree`.
-    pub(super) fn add(&mut self, tree: &mut Tree, wave: &mut Wave, item: Item) {
+    /// Adds an entry to `batch` and its directories to `tree`.
+    pub(super) fn add(&mut self, tree: &mut Tree, batch: &mut Batch, item: Item) {
         if let Err(why) = self.clashes.check(&item) {
-            return wave.refused.push((item, why));
+            return batch.refused.push((item, why));
         }
         let path = item.path();
         let directory = item.entry.kind == Kind::Directory;
         let Some(parent) = self.enter(tree, split(path).0) else {
-            return wave.refused.push((item, "there are too many directories"));
+            return batch.refused.push((item, "there are too many directories"));
         };
         if directory {
             let (len, name) = (path.len(), split(path).1.to_vec());
@@ -95,10 +95,10 @@ impl Planner {
         }
         let group = item.entry.link_group;
         let list = match item.entry.kind {
-            Kind::File if group != 0 && !self.groups.insert(group) => &mut wave.links,
-            Kind::File => &mut wave.files,
-            Kind::Symlink => &mut wave.symlinks,
-            _ => &mut wave.specials,
+            Kind::File if group != 0 && !self.groups.insert(group) => &mut batch.links,
+            Kind::File => &mut batch.files,
+            Kind::Symlink => &mut batch.symlinks,
+            _ => &mut batch.specials,
         };
         list.push((item, parent));
     }
@@ -167,50 +167,50 @@ mod tests {
         Item { entry: Entry::new(EntryPath::try_from(path).unwrap(), kind), start: 0 }
     }
 
-    fn plan(paths: &[&str]) -> (Vec<String>, Wave) {
+    fn plan(paths: &[&str]) -> (Vec<String>, Batch) {
         let here = rustix::fs::open(".", rustix::fs::OFlags::RDONLY, rustix::fs::Mode::empty()).unwrap();
-        let (mut tree, mut wave, mut planner) = (Tree::new(Arc::new(here)), Wave::default(), Planner::new(false));
+        let (mut tree, mut batch, mut planner) = (Tree::new(Arc::new(here)), Batch::default(), Planner::new(false));
         for path in paths {
             let (path, kind) = path.strip_suffix('/').map_or((*path, Kind::File), |path| (path, Kind::Directory));
-            planner.add(&mut tree, &mut wave, item(path, kind));
+            planner.add(&mut tree, &mut batch, item(path, kind));
         }
         let directories = (1..tree.len()).map(|number| String::from_utf8(tree.path(number)).unwrap()).collect();
-        for (item, parent) in &wave.files {
+        for (item, parent) in &batch.files {
             assert_eq!(tree.path(*parent), split(item.path()).0);
         }
-        (directories, wave)
+        (directories, batch)
     }
 
     #[test]
     fn directories_are_made_once_and_before_what_is_in_them() {
-        let (directories, wave) = plan(&["a/", "a/b/", "a/b/x", "a/bc/y", "a/c/d/e/z", "a/c/d/w", "a!", "ab/", "top"]);
+        let (directories, batch) = plan(&["a/", "a/b/", "a/b/x", "a/bc/y", "a/c/d/e/z", "a/c/d/w", "a!", "ab/", "top"]);
         assert_eq!(directories, ["a", "a/b", "a/bc", "a/c", "a/c/d", "a/c/d/e", "ab"]);
-        assert_eq!(wave.files.len(), 6);
-        assert!(wave.refused.is_empty());
+        assert_eq!(batch.files.len(), 6);
+        assert!(batch.refused.is_empty());
     }
 
     #[test]
     fn nothing_lies_below_a_file() {
-        let (directories, wave) = plan(&["a", "a/b", "a/c/d", "ab"]);
+        let (directories, batch) = plan(&["a", "a/b", "a/c/d", "ab"]);
         assert!(directories.is_empty());
-        assert_eq!(wave.refused.len(), 2);
+        assert_eq!(batch.refused.len(), 2);
     }
 
     #[test]
     fn the_chain_survives_pruning() {
         let here = rustix::fs::open(".", rustix::fs::OFlags::RDONLY, rustix::fs::Mode::empty()).unwrap();
-        let (mut tree, mut wave, mut planner) = (Tree::new(Arc::new(here)), Wave::default(), Planner::new(false));
+        let (mut tree, mut batch, mut planner) = (Tree::new(Arc::new(here)), Batch::default(), Planner::new(false));
         for path in ["a/x", "b/c/x", "b/d/x"] {
-            planner.add(&mut tree, &mut wave, item(path, Kind::File));
+            planner.add(&mut tree, &mut batch, item(path, Kind::File));
         }
         assert!(planner.is_open(2) && planner.is_open(4) && !planner.is_open(1) && !planner.is_open(3));
         planner.prune(&mut tree);
         assert_eq!(tree.len(), 3);
         assert_eq!(tree.path(2), b"b/d");
-        let mut wave = Wave::default();
-        planner.add(&mut tree, &mut wave, item("b/d/y", Kind::File));
-        planner.add(&mut tree, &mut wave, item("b/e", Kind::File));
-        assert_eq!(wave.files[0].1, 2);
-        assert_eq!(wave.files[1].1, 1);
+        let mut batch = Batch::default();
+        planner.add(&mut tree, &mut batch, item("b/d/y", Kind::File));
+        planner.add(&mut tree, &mut batch, item("b/e", Kind::File));
+        assert_eq!(batch.files[0].1, 2);
+        assert_eq!(batch.files[1].1, 1);
     }
 }

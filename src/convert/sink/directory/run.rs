@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use super::Settings;
+use super::dest_name::{DestName, Refusal};
 use super::fault::Fault;
 use super::item::{Item, joined, shown, split};
 use super::options::{Action, DirectoryStats, Event, Overwrite};
 use super::rules::Rules;
-use super::spot::{Refusal, Spot};
 use super::survey::Decisions;
 use super::tree::ROOT;
 use rustix::io::Errno;
@@ -106,16 +106,16 @@ impl<'a> Run<'a> {
         self.decisions.of(path)
     }
 
-    /// Makes `item` in `directory` by `make`, as [`Spot::claim`] does.
+    /// Makes `item` in `directory` by `make`, as [`DestName::claim`] does.
     pub(super) fn claim<T>(
         &self,
         directory: &OwnedFd,
         item: &Item,
         make: impl FnMut(&[u8]) -> Result<T, Refusal>,
-    ) -> Result<(T, Spot), Fault> {
+    ) -> Result<(T, DestName), Fault> {
         let name = split(item.path()).1;
         let is_entry = |other: &[u8]| self.is_beside(item, other);
-        Spot::claim(directory, name, self.overwrite(item.path()), item.entry.modified, is_entry, make)
+        DestName::claim(directory, name, self.overwrite(item.path()), item.entry.modified, is_entry, make)
     }
 
     /// Says whether an entry of the archive stands beside `item` with this name.

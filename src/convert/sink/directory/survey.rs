@@ -10,10 +10,10 @@ use rustix::fs::{AtFlags, Stat};
 use rustix::io::Errno;
 
 use super::Settings;
+use super::dest_name::{DIRECTORY_IN_THE_WAY, OTHER_IN_THE_WAY, gives_way, is_directory};
 use super::item::{Item, joined, shown, split};
 use super::options::{Action, Conflict, Overwrite};
 use super::plan::is_below;
-use super::spot::{DIRECTORY_IN_THE_WAY, OTHER_IN_THE_WAY, gives_way, is_directory};
 use super::tree::{Tree, UNMADE};
 use nra_format::entry::{Entry, Kind, Timestamp};
 use nra_format::error::{ConflictKind, Error, Result};

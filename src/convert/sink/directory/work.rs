@@ -1,4 +1,4 @@
-//! Making the files of a wave on several threads.
+//! Making the files of a batch on several threads.
 //!
 //! Files are taken in the order in which the archive stores them, so that each block is decoded once. Each thread begins in a part
 //! of its own, because two threads that create files in one directory wait for each other, and helps the others when it is done. An archive

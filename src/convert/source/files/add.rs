@@ -98,7 +98,7 @@ pub(super) fn identity(archive: &Path) -> Result<(u64, u64)> {
 
 /// The entries of the archive before the commit.
 pub(super) struct Known {
-    present: Present,
+    present: Snapshot,
     /// Do not read files that the archive has with the same size and time.
     update: bool,
     /// Replace directories by others, and others by directories.

@@ -22,7 +22,7 @@ pub(super) const OTHER_IN_THE_WAY: &str = "something that is not a directory is 
 
 /// Where something was made.
 #[derive(Debug)]
-pub(super) struct Spot {
+pub(super) struct DestName {
     /// Name it has now.
     current: Vec<u8>,
     /// Name it shall have; differs from `current` while something else has it.
@@ -31,7 +31,7 @@ pub(super) struct Spot {
     pub action: Action,
 }
 
-impl Spot {
+impl DestName {
     /// Returns the name for now.
     pub(super) fn current(&self) -> &[u8] {
         &self.current

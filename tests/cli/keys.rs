@@ -66,7 +66,7 @@ fn key_comes_from_options_and_variables() {
         ("p.nra", &[], &["--key-file", "raw"], "the password or key is wrong"),
         ("p.nra", &[("NRA_ENCRYPTION_KEY", "12")], &[], "64 hexadecimal digits"),
         ("p.nra", &[], &["--key-file", "pass"], "is not a key"),
-        ("p.nra", &[], &["-p"], "there is no terminal"),
+        ("p.nra", &[], &["-p"], "no terminal"),
     ] {
         let said = cat(archive, variables, options);
         assert!(said.code == Some(5) && said.out.is_empty() && said.err.contains(message), "{:?} {}", said.code, said.err);
@@ -94,7 +94,7 @@ fn key_adds_changes_and_removes_keys() {
     let said = run(at, &password, &["key", "add", "a.nra", "--new-key-file", "raw"]);
     assert!(said.code == Some(1) && said.err.contains("this password or key is already key 2"), "{}", said.err);
     let said = run(at, &key, &["key", "add", "a.nra"]);
-    assert!(said.code == Some(5) && said.err.contains("hint: --new-password-file"), "{}", said.err);
+    assert!(said.code == Some(5) && said.err.contains("hint: use --new-password-file"), "{}", said.err);
     let whole = fs::read(at.join("a.nra")).unwrap();
     for (arguments, start) in [
         (&["key", "add", "a.nra", "--new-password", "x", "-n"][..], "added key 3 in commit 3 (+"),
@@ -134,7 +134,7 @@ fn info_without_key_shows_public_properties() {
     let at = room.directory.path();
     good(&run(at, &[], &["pack", "in", "-o", "k.nra", "--key-file", "hex"]));
     let said = run(at, &[], &["info", "k.nra"]);
-    assert!(said.code == Some(5) && said.out.contains("AES-256-GCM") && said.out.contains("raw key"), "{}{}", said.out, said.err);
+    assert!(said.code == Some(5) && said.out.contains("AES-256-GCM") && said.out.contains("\nkey           1: key\n"), "{}{}", said.out, said.err);
     let said = run(at, &[], &["info", "k.nra", "--key-file", "hex"]);
     assert!(said.code == Some(0) && said.out.contains("encrypted") && said.out.contains("1 file"), "{}", said.out);
     let said = run(at, &[], &["info", "k.nra", "--key-file", "hex", "--json"]);

@@ -41,7 +41,7 @@ fn repair_restores_reported_damage() {
     assert_eq!((&summary["percent"], &summary["protected_bytes"]), (&20.into(), &plain.len().into()));
     let whole = fs::read(&archive).unwrap();
     assert_eq!(whole.len() as u64, plain.len() as u64 + summary["recovery_bytes"].as_u64().unwrap());
-    assert!(room.out(&["info", "rich.nra"]).contains("\nrecovery      restores 20 % of damage; "));
+    assert!(room.out(&["info", "rich.nra"]).contains("\nrecovery      can restore 20 % of damage; "));
     assert_eq!(room.json(&["info", "rich.nra", "--json"], 0)["recovery"]["percent"], 20);
     assert!(room.out(&["verify", "rich.nra"]).ends_with(", recovery data)\n"));
     assert_eq!(room.json(&["repair", "rich.nra", "--json"], 0)["written"], false);
@@ -80,7 +80,7 @@ fn repair_keeps_archive_if_damage_exceeds_recovery_data() {
     let said = room.run(&["repair", "rich.nra"]);
     assert_eq!(said.code, Some(4), "{}", said.err);
     assert!(said.err.contains("exceeds the recovery data of 5 %"), "{}", said.err);
-    assert!(said.err.contains("hint: nra salvage rich.nra -o OUT"), "{}", said.err);
+    assert!(said.err.contains("hint: use nra salvage rich.nra -o OUT"), "{}", said.err);
     assert!(fs::read(&archive).unwrap() == before);
     let left = fs::read_dir(room.directory.path())
         .unwrap()
@@ -208,7 +208,7 @@ fn running_change_is_not_damage() {
     fs::write(&archive, [&whole[..], &[7; 700]].concat()).unwrap();
     let store = nra::format::source::FileStore::open(&archive).unwrap();
     let said = room.run(&["verify", "rich.nra"]);
-    assert!(said.code == Some(0) && said.err.contains("another process is changing it"), "{}", said.err);
+    assert!(said.code == Some(0) && said.err.contains("another process is changing the archive"), "{}", said.err);
     drop(store);
     assert_eq!(room.run(&["verify", "rich.nra"]).code, Some(3));
 }

@@ -45,7 +45,7 @@ fn salvage_copies_undamaged_archive_and_rejects_empty_file() {
     fs::write(room.directory.path().join("none"), [7; 3_000]).unwrap();
     let said = room.run(&["salvage", "none", "-o", "none.nra"]);
     assert_eq!(said.code, Some(4), "{}", said.err);
-    assert!(said.err.contains("nothing in it tells of an entry") && !said.err.contains("nra verify"), "{}", said.err);
+    assert!(said.err.contains("no recoverable entries found") && !said.err.contains("nra verify"), "{}", said.err);
     assert!(!room.directory.path().join("none.nra").exists());
 }
 
@@ -57,8 +57,8 @@ fn salvage_of_other_formats_suggests_convert() {
         let said = room.run(&["salvage", name, "-o", "new.nra"]);
         assert_eq!(said.code, Some(4), "{name}: {}", said.err);
         assert_eq!(said.err.lines().count(), 2, "{}", said.err);
-        assert!(said.err.contains(&format!("works on archives of NRA 5, this is {format}")), "{}", said.err);
-        assert!(said.err.contains(&format!("hint: nra convert --keep-going {name} OUT")), "{}", said.err);
+        assert!(said.err.contains(&format!("supports only NRA 5 archives, not {format}")), "{}", said.err);
+        assert!(said.err.contains(&format!("hint: use nra convert --keep-going {name} OUT")), "{}", said.err);
         assert!(!room.directory.path().join("new.nra").exists());
     }
 }

@@ -308,7 +308,7 @@ fn damaged_shard_file_gives_hints() {
     assert!(said.code == Some(4) && said.err.contains("use --keep-going to skip damaged entries"), "{}", said.err);
     let (_folder, run) = beside("corrupt/overlap.shard");
     let said = run(&["convert", "overlap.shard", "a.nra"]);
-    assert!(said.code == Some(4) && said.err.contains("get another copy") && !said.err.contains("--keep-going"), "{}", said.err);
+    assert!(said.code == Some(4) && said.err.contains("use another copy") && !said.err.contains("--keep-going"), "{}", said.err);
     let (_folder, run) = beside("corrupt/lz4_orig_size_over_1g.shard");
     let said = run(&["convert", "lz4_orig_size_over_1g.shard", "a.nra"]);
     assert!(said.code == Some(4) && !said.err.contains("--limit-size"), "{}", said.err);

@@ -52,7 +52,7 @@ fn repair_restores_reported_damage() {
     damage(&archive, 0, len);
     let verdict = room.run(&["verify", "rich.nra"]);
     assert_eq!(verdict.code, Some(4));
-    assert!(verdict.err.contains("hint: nra repair rich.nra restores all of it"), "{}", verdict.err);
+    assert!(verdict.err.contains("hint: use nra repair rich.nra to restore it"), "{}", verdict.err);
     let told = room.run(&["repair", "rich.nra", "-n"]);
     assert_eq!(told.code, Some(3));
     assert!(told.out.starts_with("damaged: ") && told.err.ends_with("all of it can be restored\n"), "{}{}", told.out, told.err);

@@ -106,7 +106,7 @@ fn what_has_lost_its_index_is_not_promised() {
     for arguments in [&["convert", "cut.7z"][..], &["convert", "cut.7z", "--keep-going"], &["list", "cut.7z"]] {
         let (code, said) = nra(at, arguments);
         assert!(code == 4 && said.contains("without its index, the archive cannot be read"), "{said}");
-        assert!(!said.contains("hint: --keep-going"), "{said}");
+        assert!(!said.contains("--keep-going"), "{said}");
     }
 }
 
@@ -188,7 +188,7 @@ fn a_member_that_needs_a_password_is_named() {
     let sealed = stored().with_aes_encryption(AesMode::Aes256, "open sesame");
     fs::write(at.join("mixed.zip"), zip_of(&[("plain", b"for all", stored()), ("sealed", b"for some", sealed)])).unwrap();
     for command in ["convert", "extract", "verify"] {
-        let told = ["mixed.zip: sealed is encrypted: a password or key is needed", "hint: -p asks for the password"];
+        let told = ["mixed.zip: sealed is encrypted: a password or key is needed", "hint: use -p to enter the password"];
         expect(at, &[command, "mixed.zip", "-q"], 5, &told);
     }
     fs::write(at.join("wrong"), "open barley").unwrap();

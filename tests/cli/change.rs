@@ -425,7 +425,7 @@ fn running_append_is_not_reported_as_unfinished() {
     assert_eq!((said.code, said.err.as_str()), (Some(0), ""));
     drop(store);
     let said = room.run(&["list", "rich.nra", "new"]);
-    assert!(said.err.contains("5000 bytes of an unfinished append after commit 2"), "{}", said.err);
+    assert!(said.err.contains("5000 bytes after commit 2"), "{}", said.err);
 }
 
 #[test]

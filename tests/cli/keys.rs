@@ -134,7 +134,12 @@ fn info_without_key_shows_public_properties() {
     let at = room.directory.path();
     good(&run(at, &[], &["pack", "in", "-o", "k.nra", "--key-file", "hex"]));
     let said = run(at, &[], &["info", "k.nra"]);
-    assert!(said.code == Some(5) && said.out.contains("AES-256-GCM") && said.out.contains("\nkey           1: key\n"), "{}{}", said.out, said.err);
+    assert!(
+        said.code == Some(5) && said.out.contains("AES-256-GCM") && said.out.contains("\nkey           1: key\n"),
+        "{}{}",
+        said.out,
+        said.err
+    );
     let said = run(at, &[], &["info", "k.nra", "--key-file", "hex"]);
     assert!(said.code == Some(0) && said.out.contains("encrypted") && said.out.contains("1 file"), "{}", said.out);
     let said = run(at, &[], &["info", "k.nra", "--key-file", "hex", "--json"]);

@@ -188,9 +188,9 @@ fn trailing_bytes_are_reported_but_not_damage() {
         let whole = fs::read(&archive).unwrap();
         fs::write(&archive, [&whole[..], b"junk\n"].concat()).unwrap();
         let said = room.run(&["list", "rich.nra"]);
-        assert!(said.code == Some(0) && said.err.contains("5 bytes behind"), "{}", said.err);
+        assert!(said.code == Some(0) && said.err.contains("5 bytes after"), "{}", said.err);
         let said = room.run(&["verify", "rich.nra"]);
-        assert!(said.code == Some(3) && said.err.contains("5 bytes behind"), "{}", said.err);
+        assert!(said.code == Some(3) && said.err.contains("5 bytes after"), "{}", said.err);
         assert!(said.out.contains(": ok (") && !said.err.contains("missing"), "{}{}", said.out, said.err);
         // Once more with recovery data.
         fs::write(&archive, &plain).unwrap();

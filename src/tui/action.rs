@@ -1,11 +1,11 @@
-//! Actions: what keys, mouse and the command palette run.
+//! Actions of the browser. Keys, mouse clicks and palette commands all become actions.
 
 /// An action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Action {
-    /// Moves the cursor or the text down by a row.
+    /// Moves the cursor or the text down by one row.
     Down,
-    /// Moves up by a row.
+    /// Moves up by one row.
     Up,
     /// Moves down by half a screen.
     HalfDown,
@@ -19,33 +19,33 @@ pub enum Action {
     First,
     /// Goes to the last row.
     Last,
-    /// Enters a directory, or zooms the preview of a file.
+    /// Opens the directory, or shows the content of the file.
     Enter,
     /// Goes to the parent directory.
     Parent,
-    /// Scrolls to the left.
+    /// Scrolls the text to the left.
     Left,
-    /// Scrolls to the right.
+    /// Scrolls the text to the right.
     Right,
-    /// Shows or hides the preview.
+    /// Shows or hides the preview beside the list.
     Preview,
     /// Moves the focus to the other pane.
     Focus,
-    /// Shows the preview on the whole screen, or beside the list.
+    /// Toggles the full-screen preview.
     Zoom,
-    /// Shows the preview in the form that fits the content.
+    /// Chooses the preview by the type of content.
     AsAuto,
-    /// Shows the preview as text.
+    /// Previews as text.
     AsText,
-    /// Shows the preview as bytes.
+    /// Previews in hexadecimal.
     AsHex,
-    /// Shows the preview as a picture.
+    /// Previews as a picture.
     AsImage,
-    /// Shows the preview as a table.
+    /// Previews as a table.
     AsTable,
-    /// Shows the properties as the preview.
+    /// Previews the metadata.
     AsInfo,
-    /// Searches in the preview.
+    /// Searches the preview for a text.
     Seek,
     /// Goes to the next match.
     SeekNext,
@@ -53,15 +53,15 @@ pub enum Action {
     SeekBefore,
     /// Goes to a line or an offset.
     Goto,
-    /// Folds or unfolds an object or an array.
+    /// Folds or unfolds an object or array.
     Fold,
     /// Folds everything.
     FoldAll,
     /// Unfolds everything.
     UnfoldAll,
-    /// Wraps long lines, or truncates them.
+    /// Wraps or cuts off long lines.
     Wrap,
-    /// Marks or unmarks the row, and moves down.
+    /// Marks or unmarks the row and moves down.
     Mark,
     /// Starts or ends a range of marks.
     MarkRange,
@@ -73,19 +73,19 @@ pub enum Action {
     MarkGlob,
     /// Unmarks entries that match a glob.
     UnmarkGlob,
-    /// Extracts to a directory that is asked for.
+    /// Extracts the selection; asks for a directory.
     Extract,
-    /// Extracts to the current directory.
+    /// Extracts the selection to the current directory.
     ExtractHere,
-    /// Adds files (pending).
+    /// Stages adding files.
     Add,
-    /// Makes a directory (pending).
+    /// Stages creating a directory.
     MakeDirectory,
     /// Converts the archive to another format.
     Convert,
-    /// Removes entries (pending).
+    /// Stages removing the selection.
     Remove,
-    /// Renames the entry (pending).
+    /// Stages renaming the entry.
     Rename,
     /// Undoes the last pending change.
     Undo,
@@ -93,23 +93,23 @@ pub enum Action {
     PendingChanges,
     /// Writes the pending changes.
     Write,
-    /// Returns to an earlier commit.
+    /// Writes the content of an earlier commit as the newest commit.
     Revert,
-    /// Compacts the archive: removes earlier commits.
+    /// Rewrites the archive without its earlier commits.
     Compact,
-    /// Verifies the marked entries, or everything.
+    /// Verifies the marked entries, or the whole archive.
     Verify,
     /// Verifies the marked entries, or the entry under the cursor.
     VerifyEntry,
-    /// Shows the damage and what to do about it.
+    /// Shows the choices for a damaged archive.
     Salvage,
     /// Lists damaged files.
     ListDamaged,
     /// Lists undamaged files.
     ListIntact,
-    /// Writes readable entries to a new archive.
+    /// Recovers readable entries to a new archive.
     SalvageTo,
-    /// Shows all properties of the entry.
+    /// Shows all details of the entry.
     Inspect,
     /// Copies the path to the clipboard.
     Copy,
@@ -117,19 +117,19 @@ pub enum Action {
     CopyContent,
     /// Shows the content in a pager.
     Page,
-    /// Shows a copy of the content in an editor.
+    /// Opens the content in an editor.
     Edit,
-    /// Opens a copy of the content in the default program.
+    /// Opens the content in its default program.
     Launch,
     /// Bookmarks the entry.
     Bookmark,
     /// Goes to a bookmark.
     Bookmarks,
-    /// Searches paths while typing.
+    /// Searches paths.
     Find,
-    /// Goes to the row that starts with the typed letters.
+    /// Goes to a row by the first letters of its name.
     Jump,
-    /// Filters the list.
+    /// Filters the rows.
     Filter,
     /// Chooses the sort order.
     SortMenu,
@@ -139,7 +139,7 @@ pub enum Action {
     SortSize,
     /// Sorts by stored size.
     SortStored,
-    /// Sorts by compression ratio.
+    /// Sorts by ratio.
     SortRatio,
     /// Sorts by time.
     SortTime,
@@ -149,45 +149,45 @@ pub enum Action {
     SortKind,
     /// Reverses the sort order.
     Reverse,
-    /// Switches between tree and list.
+    /// Toggles the tree view.
     Tree,
     /// Chooses the columns.
     Columns,
-    /// Shows sizes as bars, as a map, or as numbers.
+    /// Shows sizes as bars, as a map or as numbers.
     Sizes,
-    /// Finds entries at any depth by a query.
+    /// Finds entries at any depth by their properties.
     Query,
-    /// Lists files with the same content.
+    /// Lists files with duplicate content.
     Duplicates,
-    /// Shows the commits.
+    /// Lists the commits of the archive.
     History,
-    /// Goes to the previous commit.
+    /// Shows the previous commit.
     Earlier,
-    /// Goes to the next commit.
+    /// Shows the next commit.
     Later,
-    /// Opens another archive.
+    /// Opens another archive in the same directory.
     Archives,
-    /// Reloads the archive.
+    /// Reloads the archive from disk.
     Reload,
-    /// Shows the jobs.
+    /// Lists the jobs.
     Jobs,
-    /// Stops the job under the cursor.
+    /// Stops a job.
     Stop,
     /// Stops the job in the status line.
     StopShown,
-    /// Pauses or resumes the job under the cursor.
+    /// Pauses or resumes a job.
     Pause,
-    /// Searches commands by name.
+    /// Lists all commands by name.
     Palette,
-    /// Shows the keys.
+    /// Shows the keys of the pane or dialog.
     Help,
-    /// Closes what is on top.
+    /// Closes the topmost view.
     Back,
-    /// Closes what is on top, or quits.
+    /// Closes the topmost view, or quits.
     Quit,
-    /// Quits.
+    /// Quits at once.
     QuitNow,
-    /// Suspends the program until the shell continues it.
+    /// Suspends the program until the shell resumes it.
     Suspend,
     /// Redraws the screen.
     Redraw,

@@ -119,14 +119,14 @@ mod tests {
     use crate::state::jobs::Ending;
     use crate::state::{Facts, State};
     use crate::task::Task;
-    use crate::theme::{Depth, Ground, Theme};
+    use crate::theme::{Background, Depth, Theme};
     use crate::workers::Workers;
 
     /// Returns a run with a running job.
     fn session() -> Session {
         let (sender, events) = unbounded();
         let archive = sample::with_contents(&[("a", b"content")]);
-        let theme = Theme::new(Ground::Dark, Depth::Mono);
+        let theme = Theme::new(Background::Dark, Depth::Mono);
         let mut state = State::new(Facts::default(), theme, Keymap::default(), 80, 24);
         let id = state.jobs.add("verify a".to_owned(), Duration::ZERO);
         let mut work = Workers::start(&archive, &sender);

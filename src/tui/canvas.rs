@@ -1,75 +1,77 @@
-//! What pictures are drawn on: how the terminal takes them, and how large its cells are.
+//! Picture output: the graphics protocol of the terminal and the size of its cells.
 
 use serde::Deserialize;
 
-/// Pixels of a cell where the terminal does not tell: small ones, so that no picture grows out of
-/// its pane.
-pub const FONT: (u16, u16) = (8, 16);
+/// Cell size in pixels if the terminal does not report it. Small, so that no picture exceeds its
+/// pane.
+pub const DEFAULT_FONT: (u16, u16) = (8, 16);
 
-/// How pictures shall be drawn.
+/// The setting for pictures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Pictures {
-    /// As the terminal can.
+    /// Detected from the terminal.
     #[default]
     Auto,
-    /// By the protocol of kitty.
+    /// The kitty graphics protocol.
     Kitty,
-    /// By that of iTerm2.
+    /// The iTerm2 protocol.
     Iterm2,
-    /// As sixels.
+    /// Sixel graphics.
     Sixel,
-    /// With half blocks.
+    /// Half blocks.
     Blocks,
-    /// Not at all: format and size are told.
+    /// No pictures; only format and size are shown.
     Off,
 }
 
 /// How pictures are drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Protocol {
-    /// With half blocks, two pixels a cell.
+    /// Half blocks, two pixels per cell.
     #[default]
     Blocks,
-    /// By the protocol of kitty, with placeholders.
+    /// The kitty protocol, with placeholders.
     Kitty,
-    /// By that of iTerm2.
+    /// The iTerm2 protocol.
     Iterm2,
-    /// As sixels.
+    /// Sixel graphics.
     Sixel,
-    /// Not at all.
+    /// Not drawn.
     Off,
 }
 
 impl Protocol {
-    /// Says whether the terminal is sent the pixels themselves.
-    pub fn is_sent(self) -> bool {
+    /// Returns whether the pixels are sent to the terminal.
+    pub fn sends_pixels(self) -> bool {
         matches!(self, Self::Kitty | Self::Iterm2 | Self::Sixel)
     }
 }
 
-/// Where pictures are drawn.
+/// The target of a picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Canvas {
-    /// How.
+    /// The protocol.
     pub protocol: Protocol,
-    /// Columns and rows of a cell, pixels.
+    /// Width and height of a cell, in pixels.
     pub font: (u16, u16),
-    /// Columns and rows for a picture, cells.
+    /// Columns and rows available for a picture, in cells.
     pub cells: (u16, u16),
 }
 
 impl Default for Canvas {
     fn default() -> Self {
-        Self { protocol: Protocol::default(), font: FONT, cells: (0, 0) }
+        Self { protocol: Protocol::default(), font: DEFAULT_FONT, cells: (0, 0) }
     }
 }
 
 impl Pictures {
-    /// Returns the protocol that was asked for; `None` when the terminal decides. Kitty's is not
-    /// used where the screen has no colours or nothing but ASCII: a colour tells the terminal which
-    /// picture is meant, and other characters where it lies.
-    pub fn chosen(self, rich: bool) -> Option<Protocol> {
+    /// Returns the protocol of the setting; `None` if it is to be detected.
+    ///
+    /// The kitty protocol needs colours and non-ASCII characters: the picture number is encoded as
+    /// a colour, and placeholder characters mark its position. Half blocks replace it on other
+    /// screens.
+    pub fn protocol(self, rich: bool) -> Option<Protocol> {
         match self {
             Self::Auto => None,
             Self::Kitty if !rich => Some(Protocol::Blocks),
@@ -82,19 +84,18 @@ impl Pictures {
     }
 }
 
-/// Says which protocol a terminal knows, by its environment; `None` when only the terminal itself
-/// could tell.
-pub fn known(variable: impl Fn(&str) -> Option<String>) -> Option<Protocol> {
+/// Detects the protocol from the environment; `None` if the terminal has to be asked.
+pub fn detect(variable: impl Fn(&str) -> Option<String>) -> Option<Protocol> {
     let value = |name: &str| variable(name).unwrap_or_default();
     let has = |name: &str| !value(name).is_empty();
     let term = value("TERM");
-    // A multiplexer hands pictures on only if it, its settings and the terminal behind it all go
-    // along, and nothing tells.
+    // A multiplexer forwards pictures only if its settings and the outer terminal support it, which
+    // cannot be detected.
     if has("TMUX") || has("STY") || term.starts_with("tmux") || term.starts_with("screen") || term == "dumb" || term == "linux" {
         return Some(Protocol::Blocks);
     }
-    // What is in front is told by the terminal itself; what comes later may be left of the one that
-    // it was started from.
+    // `TERM` is set by the terminal itself. The variables below may be inherited from the terminal
+    // in which this one was started.
     if term.contains("kitty") || term.contains("ghostty") {
         return Some(Protocol::Kitty);
     }
@@ -114,34 +115,34 @@ pub fn known(variable: impl Fn(&str) -> Option<String>) -> Option<Protocol> {
 mod tests {
     use super::*;
 
-    fn told(pairs: &'static [(&str, &str)]) -> Option<Protocol> {
-        known(move |name: &str| pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned()))
+    fn detected(pairs: &'static [(&str, &str)]) -> Option<Protocol> {
+        detect(move |name: &str| pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned()))
     }
 
     #[test]
-    fn picture_protocol_is_detected_from_environment() {
-        assert_eq!(told(&[("TERM", "xterm-kitty")]), Some(Protocol::Kitty));
-        assert_eq!(told(&[("TERM", "xterm-256color"), ("KITTY_WINDOW_ID", "1")]), Some(Protocol::Kitty));
-        assert_eq!(told(&[("TERM", "xterm-ghostty"), ("TERM_PROGRAM", "ghostty")]), Some(Protocol::Kitty));
-        assert_eq!(told(&[("TERM", "xterm-256color"), ("LC_TERMINAL", "iTerm2")]), Some(Protocol::Iterm2));
-        assert_eq!(told(&[("TERM", "xterm-256color"), ("TERM_PROGRAM", "WezTerm")]), Some(Protocol::Iterm2));
-        assert_eq!(told(&[("TERM", "foot")]), None);
+    fn protocol_is_detected_from_environment() {
+        assert_eq!(detected(&[("TERM", "xterm-kitty")]), Some(Protocol::Kitty));
+        assert_eq!(detected(&[("TERM", "xterm-256color"), ("KITTY_WINDOW_ID", "1")]), Some(Protocol::Kitty));
+        assert_eq!(detected(&[("TERM", "xterm-ghostty"), ("TERM_PROGRAM", "ghostty")]), Some(Protocol::Kitty));
+        assert_eq!(detected(&[("TERM", "xterm-256color"), ("LC_TERMINAL", "iTerm2")]), Some(Protocol::Iterm2));
+        assert_eq!(detected(&[("TERM", "xterm-256color"), ("TERM_PROGRAM", "WezTerm")]), Some(Protocol::Iterm2));
+        assert_eq!(detected(&[("TERM", "foot")]), None);
     }
 
     #[test]
-    fn variables_of_other_terminals_are_ignored() {
-        // An editor's terminal, started from kitty.
-        assert_eq!(told(&[("TERM", "xterm-256color"), ("TERM_PROGRAM", "vscode"), ("KITTY_WINDOW_ID", "1")]), None);
-        // Within tmux, within kitty.
-        assert_eq!(told(&[("TERM", "tmux-256color"), ("TMUX", "/a,1,0"), ("KITTY_WINDOW_ID", "1")]), Some(Protocol::Blocks));
-        assert_eq!(told(&[("TERM", "screen"), ("LC_TERMINAL", "iTerm2")]), Some(Protocol::Blocks));
+    fn inherited_variables_are_ignored() {
+        // The terminal of an editor that was started from kitty.
+        assert_eq!(detected(&[("TERM", "xterm-256color"), ("TERM_PROGRAM", "vscode"), ("KITTY_WINDOW_ID", "1")]), None);
+        // In tmux, in kitty.
+        assert_eq!(detected(&[("TERM", "tmux-256color"), ("TMUX", "/a,1,0"), ("KITTY_WINDOW_ID", "1")]), Some(Protocol::Blocks));
+        assert_eq!(detected(&[("TERM", "screen"), ("LC_TERMINAL", "iTerm2")]), Some(Protocol::Blocks));
     }
 
     #[test]
-    fn chosen_protocol_is_used_where_possible() {
-        assert_eq!(Pictures::Auto.chosen(true), None);
-        assert_eq!(Pictures::Kitty.chosen(true), Some(Protocol::Kitty));
-        assert_eq!(Pictures::Kitty.chosen(false), Some(Protocol::Blocks));
-        assert_eq!(Pictures::Sixel.chosen(false), Some(Protocol::Sixel));
+    fn setting_is_used_if_supported() {
+        assert_eq!(Pictures::Auto.protocol(true), None);
+        assert_eq!(Pictures::Kitty.protocol(true), Some(Protocol::Kitty));
+        assert_eq!(Pictures::Kitty.protocol(false), Some(Protocol::Blocks));
+        assert_eq!(Pictures::Sixel.protocol(false), Some(Protocol::Sixel));
     }
 }

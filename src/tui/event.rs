@@ -7,7 +7,7 @@ use crossterm::event::MouseEvent;
 
 use crate::key::Key;
 use crate::open_target::OpenTarget;
-use crate::preview::sheet::Sheet;
+use crate::preview::details::Details;
 use crate::requests::RequestId;
 use crate::state::Facts;
 use crate::state::arrange::Found;
@@ -76,9 +76,9 @@ pub enum Event {
     CheckDone(Result<Checked, String>),
     /// The size of the marked entries, if it is known.
     MarkTotals(Option<u64>),
-    /// The properties of an entry that are known so far.
-    Inspected(Result<Sheet, String>),
-    /// What compacting would save, or why it is unknown.
+    /// What is known of an entry so far.
+    Inspected(Result<Details, String>),
+    /// What compacting would save, or why that is not known.
     CompactEstimate(Result<Compaction, String>),
     /// Content for the clipboard, or why there is none.
     Content(Result<Vec<u8>, String>),

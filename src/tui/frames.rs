@@ -1,4 +1,4 @@
-//! Positions of dialogs on the screen, for drawing and for clicks.
+//! Positions of dialogs on the screen. Drawing and mouse clicks use the same positions.
 
 use ratatui::layout::{Position, Rect};
 
@@ -6,69 +6,68 @@ use crate::glyphs;
 use crate::key::Key;
 use crate::keymap::HELP;
 use crate::layout::{Choices, centred};
-use crate::preview::sheet::Line;
+use crate::preview::details::Line;
 use crate::state::dialog::Prompt;
 use crate::state::finder::{Finder, Over};
 use crate::state::jobs::{Job, LogPlace};
 use crate::state::{Dialog, State};
 use crate::update::POLICIES;
 
-/// Columns of a prompt.
+/// Width of a prompt, in columns.
 const PROMPT: u16 = 62;
-/// What stands between the keys of a dialog.
-const BETWEEN: &str = " · ";
+/// Separator between the keys of a dialog.
+const SEPARATOR: &str = " · ";
 
-/// A dialog's frame.
+/// The frame of a dialog.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frame {
-    /// With its border.
+    /// The area including the border.
     pub area: Rect,
-    /// What it is about, in its border.
+    /// The title in the border.
     pub title: String,
-    /// The same within, line by line, where the border has no room for it.
-    pub told: Vec<String>,
-    /// The keys that it tells in its border, as far as there is room: where there is not, the first
-    /// and the last.
+    /// The title inside the frame, line by line, if the border has no room for it.
+    pub title_lines: Vec<String>,
+    /// The keys shown in the border. If there is not room for all, the first and the last.
     pub keys: String,
 }
 
 impl Frame {
-    /// Returns the area inside of the border.
+    /// Returns the area inside the border.
     pub fn inside(&self) -> Rect {
         let Rect { x, y, width, height } = self.area;
         Rect { x: x + width.min(2), y: y + height.min(1), width: width.saturating_sub(4), height: height.saturating_sub(2) }
     }
 
-    /// Returns what of that is below the title.
+    /// Returns the area inside the border below the title.
     pub fn inner(&self) -> Rect {
-        below(self.inside(), self.told.len())
+        below(self.inside(), self.title_lines.len())
     }
 
-    /// Returns the key that is told at a place of the screen.
+    /// Returns the key shown at a position of the screen.
     pub fn key_at(&self, at: Position) -> Option<Key> {
         if at.y + 1 != self.area.bottom() {
             return None;
         }
         let mut from = usize::from(self.area.x) + 2;
-        for told in self.keys.split(BETWEEN) {
-            let to = from + glyphs::width(told);
+        for hint in self.keys.split(SEPARATOR) {
+            let to = from + glyphs::width(hint);
             if (from..to).contains(&usize::from(at.x)) {
-                let name = told.split(' ').next().unwrap_or_default();
+                let name = hint.split(' ').next().unwrap_or_default();
                 return if name == "↑" { "down".parse().ok() } else { name.parse().ok() };
             }
-            from = to + glyphs::width(BETWEEN);
+            from = to + glyphs::width(SEPARATOR);
         }
         None
     }
 }
 
-/// Returns an area without so many rows at its top.
+/// Returns an area without its first rows.
 fn below(area: Rect, rows: usize) -> Rect {
     let rows = u16::try_from(rows).unwrap_or(u16::MAX).min(area.height);
     Rect { y: area.y + rows, height: area.height - rows, ..area }
 }
 
-/// Returns what a dialog is about.
+/// Returns the title of a dialog.
 fn title(dialog: &Dialog) -> String {
     match dialog {
         Dialog::Jump(_) | Dialog::Bookmark(_) => String::new(),
@@ -77,21 +76,21 @@ fn title(dialog: &Dialog) -> String {
         Dialog::Menu(menu) => menu.title.clone(),
         Dialog::Finder(finder) => match finder.over {
             Over::Paths if finder.whole == Some(true) => "Find in the whole archive".to_owned(),
-            Over::Paths => "Find below here".to_owned(),
+            Over::Paths => "Find in this directory".to_owned(),
             Over::Commands => "Commands".to_owned(),
             Over::Archives => "Open an archive".to_owned(),
         },
-        // The path is the first of the facts.
-        Dialog::Sheet { title, .. } => title.clone(),
+        // The path is the first field of the details.
+        Dialog::Details { title, .. } => title.clone(),
         Dialog::Commits { .. } => "Commits".to_owned(),
         Dialog::PendingChanges { .. } => "Pending changes".to_owned(),
         Dialog::Jobs { .. } => "Jobs".to_owned(),
     }
 }
 
-/// Divides a title between the border and the lines below it, of which there are no more than so
-/// many; what is longer loses its middle.
-fn divided(title: String, width: u16, most: u16) -> (String, Vec<String>) {
+/// Splits a title between the border and up to `most` lines below it. A longer title loses its
+/// middle.
+fn split_title(title: String, width: u16, most: u16) -> (String, Vec<String>) {
     let columns = usize::from(width.saturating_sub(4));
     if glyphs::width(&title) <= columns || most < 2 {
         return (glyphs::fit(&title, columns).into_owned(), Vec::new());
@@ -99,7 +98,7 @@ fn divided(title: String, width: u16, most: u16) -> (String, Vec<String>) {
     let most = usize::from(most);
     let title = glyphs::fit(&title, columns * most);
     let lines = |room| glyphs::wrapped(&glyphs::fit(&title, room), columns).map(str::to_owned).collect::<Vec<_>>();
-    // Words leave the ends of lines empty: how much goes in is found by halves.
+    // Wrapping leaves line ends empty, so the length that fits is found by bisection.
     let (mut fits, mut beyond) = (columns, columns * most + 1);
     while beyond - fits > 1 {
         let room = usize::midpoint(fits, beyond);
@@ -108,7 +107,7 @@ fn divided(title: String, width: u16, most: u16) -> (String, Vec<String>) {
     (String::new(), lines(fits))
 }
 
-/// Returns the frame of a dialog; `None` for one that has none.
+/// Returns the frame of a dialog; `None` if it has none.
 pub fn frame(dialog: &Dialog, state: &State) -> Option<Frame> {
     let screen = state.screen;
     let rows = |count: usize| u16::try_from(count).unwrap_or(u16::MAX);
@@ -118,51 +117,51 @@ pub fn frame(dialog: &Dialog, state: &State) -> Option<Frame> {
         Dialog::Jump(_) | Dialog::Bookmark(_) => return None,
         Dialog::Help { place, .. } => {
             let lines = state.settings.keymap.help(*place, HELP.min(screen.width.saturating_sub(4))).len();
-            (HELP, rows(lines).min(low), "/ searches · esc closes")
+            (HELP, rows(lines).min(low), "/ search · esc close")
         }
         Dialog::Prompt(prompt) => {
             let keys = match (prompt.policy, prompt.purpose.is_path()) {
-                (Some(_), _) => "enter · ↑ ↓ choose · tab completes · esc cancels",
-                (None, true) => "enter · tab completes · esc cancels",
-                (None, false) => "enter · esc cancels",
+                (Some(_), _) => "enter · ↑ ↓ choose · tab complete · esc cancel",
+                (None, true) => "enter · tab complete · esc cancel",
+                (None, false) => "enter · esc cancel",
             };
             let width = PROMPT.min(screen.width.saturating_sub(4));
-            let policy = prompt.policy.map_or(0, |policy| policy_told(policy, width).len());
-            let height = note(prompt, width).len() + 1 + faults(prompt, width).len().max(1) + policy;
+            let policy = prompt.policy.map_or(0, |policy| policy_lines(policy, width).len());
+            let height = note_lines(prompt, width).len() + 1 + error_lines(prompt, width).len().max(1) + policy;
             (PROMPT, rows(height), keys)
         }
         Dialog::Menu(menu) => {
             let (width, height) = menu.size(screen);
-            (width, height, "esc cancels")
+            (width, height, "esc cancel")
         }
         Dialog::Finder(finder) => {
             let width = if finder.over == Over::Paths { 96 } else { 76 };
             let keys = match (finder.over, finder.whole) {
-                (Over::Commands, _) => "enter does it · esc cancels",
-                (_, Some(true)) => "enter goes there · tab below here · esc cancels",
-                (_, Some(false)) => "enter goes there · tab whole archive · esc cancels",
-                (_, None) => "enter goes there · esc cancels",
+                (Over::Commands, _) => "enter run · esc cancel",
+                (_, Some(true)) => "enter go · tab this directory · esc cancel",
+                (_, Some(false)) => "enter go · tab whole archive · esc cancel",
+                (_, None) => "enter go · esc cancel",
             };
             (width.min(screen.width.saturating_sub(6)), screen.height.saturating_sub(4).clamp(3, 24), keys)
         }
-        Dialog::Sheet { sheet, .. } => {
+        Dialog::Details { details, .. } => {
             let width = |line: &Line| match line {
-                Line::Fact(label, value) => glyphs::width(label).max(12) + 2 + glyphs::width(value),
+                Line::Field(label, value) => glyphs::width(label).max(12) + 2 + glyphs::width(value),
                 Line::Child(name, ..) => glyphs::width(name) + 12,
                 Line::Remark(text) | Line::Problem(text) => glyphs::width(text),
                 Line::Space => 0,
             };
-            let width = sheet.lines.iter().map(width).max().unwrap_or(0).clamp(30, 90);
-            (rows(width), rows(sheet.lines.len().max(1)).min(low), "esc closes")
+            let width = details.lines.iter().map(width).max().unwrap_or(0).clamp(30, 90);
+            (rows(width), rows(details.lines.len().max(1)).min(low), "esc close")
         }
         Dialog::Commits { list, .. } => {
             let width = screen.width.saturating_sub(8).clamp(30, 96);
-            (width, rows(list.len()).min(lower).max(2), "enter goes there · esc closes")
+            (width, rows(list.len()).min(lower).max(2), "enter go · esc close")
         }
         Dialog::PendingChanges { .. } => {
-            let plans = state.changes.pending.list();
-            let width = plans.iter().map(|plan| glyphs::width(&plan.describe())).max().unwrap_or(0).clamp(44, 96);
-            (rows(width), rows(plans.len()).min(lower).max(2), "u undoes it · W writes all · esc closes")
+            let pending = state.changes.pending.list();
+            let width = pending.iter().map(|change| glyphs::width(&change.describe())).max().unwrap_or(0).clamp(44, 96);
+            (rows(width), rows(pending.len()).min(lower).max(2), "u undo · W write all · esc close")
         }
         Dialog::Jobs { job: chosen, .. } => {
             let width = screen.width.saturating_sub(8).clamp(30, 100);
@@ -170,50 +169,51 @@ pub fn frame(dialog: &Dialog, state: &State) -> Option<Frame> {
             let log = job(state, state.jobs.place(*chosen));
             let log = log.map_or(0, |job| Log::new(job, width).from(LogPlace::default()).take(most.into()).count());
             let height = state.jobs.list.len() * 2 + if log == 0 { 0 } else { log + 1 };
-            (width, rows(height).clamp(2, most), "p pauses · x stops · esc closes")
+            (width, rows(height).clamp(2, most), "p pause · x stop · esc close")
         }
     };
     let width = (width + 4).min(screen.width);
-    let (title, told) = divided(title(dialog), width, screen.height / 3);
-    let area = centred(width, (height + 2).saturating_add(rows(told.len())), screen);
-    let mut keys: Vec<&str> = keys.split(BETWEEN).collect();
-    while keys.len() > 2 && glyphs::width(&keys.join(BETWEEN)) + 4 > usize::from(area.width) {
+    let (title, title_lines) = split_title(title(dialog), width, screen.height / 3);
+    let area = centred(width, (height + 2).saturating_add(rows(title_lines.len())), screen);
+    let mut keys: Vec<&str> = keys.split(SEPARATOR).collect();
+    while keys.len() > 2 && glyphs::width(&keys.join(SEPARATOR)) + 4 > usize::from(area.width) {
         keys.remove(keys.len() - 2);
     }
-    Some(Frame { area, title, told, keys: keys.join(BETWEEN) })
+    Some(Frame { area, title, title_lines, keys: keys.join(SEPARATOR) })
 }
 
-/// Returns what a prompt says about itself, in lines of a width.
-pub fn note(prompt: &Prompt, width: u16) -> Vec<&str> {
+/// Returns the note of a prompt, wrapped to a width.
+pub fn note_lines(prompt: &Prompt, width: u16) -> Vec<&str> {
     glyphs::wrapped(&prompt.note, usize::from(width)).collect()
 }
 
-/// Returns what was wrong with what was typed, in lines of a width.
-pub fn faults(prompt: &Prompt, width: u16) -> Vec<&str> {
+/// Returns the error of a prompt, wrapped to a width.
+pub fn error_lines(prompt: &Prompt, width: u16) -> Vec<&str> {
     prompt.error.as_deref().map_or_else(Vec::new, |error| glyphs::wrapped(error, usize::from(width)).collect())
 }
 
-/// Returns what becomes of existing files, in lines of a width.
-pub fn policy_told(policy: usize, width: u16) -> Vec<String> {
-    let told = format!("if a file exists: {}", POLICIES.get(policy).map_or("", |(told, _)| told));
-    glyphs::wrapped(&told, usize::from(width)).map(str::to_owned).collect()
+/// Returns the policy for existing files, wrapped to a width.
+pub fn policy_lines(policy: usize, width: u16) -> Vec<String> {
+    let policy = format!("if a file exists: {}", POLICIES.get(policy).map_or("", |(text, _)| text));
+    glyphs::wrapped(&policy, usize::from(width)).map(str::to_owned).collect()
 }
 
-/// Returns a job by its place in the list of jobs, the newest first.
+/// Returns a job by its index in the list of jobs, newest first.
 pub fn job(state: &State, index: usize) -> Option<&Job> {
     state.jobs.list.iter().rev().nth(index)
 }
 
-/// What a job said, in rows of a width: what it is and how it ended where its own rows have no room
-/// for that, and what went wrong on the way. There may be a thousand long sentences: no others are
-/// cut into rows than those that are looked at.
+/// The log of a job, wrapped to a width: its title and result if they were cut in the list, then
+/// its messages.
+///
+/// A log may have a thousand long messages; only the visible ones are wrapped.
 pub struct Log<'a> {
     sentences: Vec<&'a str>,
     width: usize,
 }
 
 impl<'a> Log<'a> {
-    /// Returns that of a job.
+    /// Returns the log of a job.
     pub fn new(job: &'a Job, width: u16) -> Self {
         let width = usize::from(width);
         let is_cut = |text: &&str| glyphs::width(text) + 2 > width;
@@ -222,14 +222,14 @@ impl<'a> Log<'a> {
         Self { sentences: title.into_iter().chain(ending).chain(job.log.iter().map(String::as_str)).collect(), width }
     }
 
-    /// Returns the rows from a place on.
+    /// Returns the rows from a position on.
     pub fn from(&self, place: LogPlace) -> impl Iterator<Item = &'a str> {
         let rows = self.sentences.iter().skip(place.sentence).flat_map(|sentence| glyphs::wrapped(sentence, self.width));
         rows.skip(place.row)
     }
 
-    /// Returns the place so many rows down, or up, but none from which on there are fewer rows than
-    /// `height`, unless it is the first.
+    /// Moves a position by some rows. The result leaves at least `height` rows below it, unless it
+    /// is the first position.
     fn moved(&self, place: LogPlace, rows: isize, height: usize) -> LogPlace {
         let last = self.above(LogPlace { sentence: self.sentences.len(), row: 0 }, height);
         let to = match rows {
@@ -264,13 +264,13 @@ impl<'a> Log<'a> {
     }
 }
 
-/// Returns how many jobs are shown in so many rows, two rows each: at most half of them when there
-/// is a log below.
+/// Returns how many jobs fit into `rows`, at two rows each. If there is a log below, jobs get at
+/// most half of the rows.
 pub fn jobs_shown(rows: u16, has_log: bool) -> usize {
     usize::from(if has_log { (rows / 2).max(2) } else { rows } / 2).max(1)
 }
 
-/// Returns the list of a dialog; `None` for one that has none.
+/// Returns the list of choices of a dialog; `None` if it has none.
 pub fn choices(dialog: &Dialog, state: &State, frame: &Frame) -> Option<Choices> {
     let inner = frame.inner();
     match dialog {
@@ -279,7 +279,7 @@ pub fn choices(dialog: &Dialog, state: &State, frame: &Frame) -> Option<Choices>
             Some(Choices::new(below(inner, told + usize::from(told > 0)), menu.each(inner.width), menu.cursor, menu.items.len()))
         }
         Dialog::Finder(finder) => {
-            let list = below(inner, 1 + finder_fault(finder, inner.width).len());
+            let list = below(inner, 1 + finder_error_lines(finder, inner.width).len());
             let each = if is_wrapped(finder, list.width) { 2 } else { 1 };
             Some(Choices::new(list, each, finder.cursor, finder.hits.len()))
         }
@@ -292,17 +292,17 @@ pub fn choices(dialog: &Dialog, state: &State, frame: &Frame) -> Option<Choices>
             let area = Rect { height: rows.min(inner.height), ..inner };
             Some(Choices::new(area, 2, cursor, state.jobs.list.len()))
         }
-        Dialog::Help { .. } | Dialog::Prompt(_) | Dialog::Jump(_) | Dialog::Bookmark(_) | Dialog::Sheet { .. } => None,
+        Dialog::Help { .. } | Dialog::Prompt(_) | Dialog::Jump(_) | Dialog::Bookmark(_) | Dialog::Details { .. } => None,
     }
 }
 
-/// Returns where stands what a job said: below the jobs, with an empty row between.
+/// Returns the area of the log: below the jobs, after an empty row.
 pub fn log_area(jobs: Choices, inner: Rect) -> Rect {
     below(inner, jobs.rows().count() * 2 + 1)
 }
 
-/// Returns from where what the job under the cursor said is shown when it goes so many rows down,
-/// or up: there are no empty rows below its end.
+/// Returns the scroll position of the log after moving by some rows. The log cannot be scrolled
+/// past its end.
 pub fn log_moved(dialog: &Dialog, state: &State, frame: &Frame, rows: isize) -> LogPlace {
     let (Dialog::Jobs { job: chosen, top }, Some(jobs)) = (dialog, choices(dialog, state, frame)) else {
         return LogPlace::default();
@@ -312,12 +312,12 @@ pub fn log_moved(dialog: &Dialog, state: &State, frame: &Frame, rows: isize) -> 
     job.map_or_else(LogPlace::default, |job| Log::new(job, area.width).moved(*top, rows, area.height.into()))
 }
 
-/// Returns why a search ended, in lines of a width.
-pub fn finder_fault(finder: &Finder, width: u16) -> Vec<&str> {
+/// Returns the error of a search, wrapped to a width.
+pub fn finder_error_lines(finder: &Finder, width: u16) -> Vec<&str> {
     finder.error.as_deref().map_or_else(Vec::new, |error| glyphs::wrapped(error, usize::from(width)).collect())
 }
 
-/// Says whether commands take two rows each, because some are longer than one.
+/// Returns whether commands need two rows each because some are too long for one.
 fn is_wrapped(finder: &Finder, width: u16) -> bool {
     let room = usize::from(width).saturating_sub(2);
     finder.over == Over::Commands && finder.hits.iter().any(|hit| glyphs::width(&hit.text) > room)

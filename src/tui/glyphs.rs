@@ -1,4 +1,4 @@
-//! Text of unknown origin on the screen: nothing that a terminal would act on, cut to a width.
+//! Untrusted text on the screen: made printable and cut to a width.
 
 use std::borrow::Cow;
 
@@ -10,8 +10,8 @@ pub use nra_text::{printable as shown, printable_char as symbol};
 /// Columns between tab stops.
 pub const TAB: usize = 4;
 
-/// Returns the ASCII character that stands for a symbol where there is nothing else.
-pub fn plain(symbol: &str) -> char {
+/// Returns the ASCII replacement of a symbol.
+pub fn ascii(symbol: &str) -> char {
     match symbol.chars().next().unwrap_or(' ') {
         '─' | '‖' => '-',
         '│' | '▏' => '|',
@@ -29,17 +29,17 @@ pub fn plain(symbol: &str) -> char {
     }
 }
 
-/// Iterates over what is seen as one character each: letters with their accents.
+/// Iterates over grapheme clusters: letters with their accents.
 pub fn graphemes(text: &str) -> impl Iterator<Item = &str> {
     text.graphemes(true)
 }
 
-/// Returns how many columns `text` takes.
+/// Returns the number of columns that `text` occupies.
 pub fn width(text: &str) -> usize {
     text.width()
 }
 
-/// Returns the longest start of `text` that fits into `columns`.
+/// Returns the longest prefix of `text` that fits into `columns`.
 pub fn start(text: &str, columns: usize) -> &str {
     let mut used = 0;
     let mut end = 0;
@@ -53,7 +53,7 @@ pub fn start(text: &str, columns: usize) -> &str {
     text
 }
 
-/// Returns the longest end of `text` that fits into `columns`.
+/// Returns the longest suffix of `text` that fits into `columns`.
 pub fn end(text: &str, columns: usize) -> &str {
     let mut used = 0;
     let mut from = text.len();
@@ -67,9 +67,9 @@ pub fn end(text: &str, columns: usize) -> &str {
     text
 }
 
-/// Returns `text`, or its start and end with `…` between them when it takes more than `columns`.
+/// Returns `text`, or its start and end joined by `…` if it needs more than `columns`.
 ///
-/// The end counts: names differ there, and it has the extension.
+/// The end is kept because it distinguishes names and contains the extension.
 pub fn fit(text: &str, columns: usize) -> Cow<'_, str> {
     if width(text) <= columns {
         return Cow::Borrowed(text);
@@ -84,9 +84,9 @@ pub fn fit(text: &str, columns: usize) -> Cow<'_, str> {
     }
 }
 
-/// Returns `text`, or its start with `…` behind when it takes more than `columns`: of a sentence
-/// that tells more than its end.
-pub fn begun(text: &str, columns: usize) -> Cow<'_, str> {
+/// Returns `text`, or its start followed by `…` if it needs more than `columns`. For sentences,
+/// whose start matters most.
+pub fn fit_start(text: &str, columns: usize) -> Cow<'_, str> {
     match columns {
         _ if width(text) <= columns => Cow::Borrowed(text),
         0 | 1 => Cow::Borrowed(""),
@@ -94,24 +94,23 @@ pub fn begun(text: &str, columns: usize) -> Cow<'_, str> {
     }
 }
 
-/// Returns bytes as [`shown`] does, cut as [`fit`] does: of those that are far too many for the
-/// room only both ends are looked at.
+/// Makes bytes printable like [`shown`] and cuts them like [`fit`]. Of a long input, only both ends
+/// are examined.
 pub fn shown_within(bytes: &[u8], columns: usize) -> String {
-    /// Bytes of each end for each column: enough for letters of any alphabet with their accents.
+    /// Bytes examined per column at each end: enough for any alphabet with accents.
     const BYTES: usize = 8;
     let end = BYTES * (columns + 1);
     if bytes.len() <= 2 * end {
         return fit(&shown(bytes), columns).into_owned();
     }
-    // Neither end begins or stops within a letter.
+    // Cut at character boundaries.
     let is_within = |at: &usize| bytes[*at] & 0xc0 == 0x80;
     let front = (end - 3..=end).rev().find(|at| !is_within(at)).unwrap_or(end);
     let back = (bytes.len() - end..bytes.len()).find(|at| !is_within(at)).unwrap_or(bytes.len() - end);
     fit(&format!("{}…{}", shown(&bytes[..front]), shown(&bytes[back..])), columns).into_owned()
 }
 
-/// Returns `text` as lines of at most so many columns, broken between words; what is longer than a
-/// line is cut.
+/// Splits `text` into lines of at most `columns`, broken between words. Longer words are cut.
 pub fn lines(text: &str, columns: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
@@ -126,8 +125,8 @@ pub fn lines(text: &str, columns: usize) -> Vec<String> {
     lines
 }
 
-/// Returns `text` without its first `columns` columns. A character that is cut in two leaves a
-/// space.
+/// Returns `text` without its first `columns` columns. A wide character that is cut in two becomes
+/// a space.
 pub fn skip(text: &str, columns: usize) -> Cow<'_, str> {
     let front = start(text, columns);
     let rest = &text[front.len()..];
@@ -138,7 +137,7 @@ pub fn skip(text: &str, columns: usize) -> Cow<'_, str> {
     Cow::Owned(format!(" {}", &rest[cut..]))
 }
 
-/// Cuts text into lines of a width, at spaces where there are any.
+/// Splits text into lines of at most `width` columns, at spaces if possible.
 pub fn wrapped(text: &str, width: usize) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -164,24 +163,24 @@ mod tests {
     use nra_format::path::is_unsafe_to_show;
 
     #[test]
-    fn sentences_become_lines() {
+    fn text_is_split_into_lines() {
         assert_eq!(lines("one two  three", 7), ["one two", "three"]);
         assert_eq!(lines("日本 語 abcdefghijk", 5), ["日本", "語", "ab…jk"]);
         assert_eq!(lines("", 5), [""; 0]);
     }
 
     #[test]
-    fn control_characters_become_symbols() {
+    fn control_characters_are_replaced() {
         assert_eq!(shown(b"a\n\x1b[31m\x7f\xff"), "a␊␛[31m␡\\xff");
         assert_eq!(shown("a\u{202e}b\u{85}".as_bytes()), "a·b·");
         assert_eq!(shown("日本 é".as_bytes()), "日本 é");
-        // A family stands side by side; anywhere else the joiner shows.
+        // Joined emoji are shown side by side; other joiners become visible.
         assert_eq!(shown("👨\u{200d}👩\u{200d}👧.txt".as_bytes()), "👨👩👧.txt");
         assert_eq!(shown("❤\u{fe0f}\u{200d}🔥 a\u{200d}b 👨\u{200d}".as_bytes()), "❤\u{fe0f}🔥 a·b 👨·");
     }
 
     #[test]
-    fn long_names_keep_both_ends() {
+    fn long_names_are_cut_in_the_middle() {
         assert_eq!(fit("short.txt", 9), "short.txt");
         assert_eq!(fit("a-very-long-name.txt", 11), "a-ver…e.txt");
         assert_eq!(fit("日本語日本語", 6), "日…語");
@@ -196,7 +195,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_cut_fits(bytes in proptest::collection::vec(any::<u8>(), 0..60), columns in 0usize..40) {
+        fn cut_text_fits(bytes in proptest::collection::vec(any::<u8>(), 0..60), columns in 0usize..40) {
             let text = shown(&bytes);
             prop_assert!(!text.chars().any(is_unsafe_to_show));
             prop_assert!(width(&fit(&text, columns)) <= columns);

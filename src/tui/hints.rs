@@ -1,4 +1,4 @@
-//! Key hints at the bottom of the screen, for drawing and for clicks.
+//! Key hints at the bottom of the screen. Drawing and mouse clicks use the same positions.
 
 use ratatui::layout::{Position, Rect};
 
@@ -6,22 +6,23 @@ use crate::action::Action;
 use crate::glyphs;
 use crate::state::State;
 
-/// A hint.
+/// A key hint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hint {
-    /// Where it is on the screen.
+    /// Its position on the screen.
     pub area: Rect,
     /// The key.
     pub key: String,
-    /// What it does, in a word.
+    /// One word for the action.
     pub word: &'static str,
-    /// What it does.
+    /// The action.
     pub action: Action,
 }
 
-/// Returns the hints that fit. On a low screen they have no line of their own: the first one stands
-/// at the end of the status line, unless something is said there. Dialogs tell their keys
-/// themselves.
+/// Returns the hints that fit.
+///
+/// On a low screen, which has no line for hints, the first hint is shown at the end of the status
+/// line unless there is a message. Dialogs show their keys themselves.
 pub fn hints(state: &State) -> Vec<Hint> {
     if !state.dialogs.is_empty() {
         return Vec::new();
@@ -54,7 +55,7 @@ pub fn hints(state: &State) -> Vec<Hint> {
     hints
 }
 
-/// Returns what the hint at a place of the screen does.
+/// Returns the action of the hint at a position of the screen.
 pub fn at(state: &State, at: Position) -> Option<Action> {
     hints(state).into_iter().find(|hint| hint.area.contains(at)).map(|hint| hint.action)
 }

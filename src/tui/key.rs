@@ -6,12 +6,12 @@ use std::str::FromStr;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-/// A key as it was pressed.
+/// A key press.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Key {
-    /// Which one.
+    /// The key.
     pub code: KeyCode,
-    /// Control, alt; shift only where the character does not show it.
+    /// Control and Alt. Shift only where the character does not imply it.
     pub modifiers: KeyModifiers,
 }
 
@@ -41,7 +41,7 @@ impl Key {
         Self { code, modifiers: KeyModifiers::NONE }
     }
 
-    /// Returns the character that the key types, if it types one.
+    /// Returns the character that the key types, if any.
     pub fn typed(self) -> Option<char> {
         match self.code {
             KeyCode::Char(c) if !self.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT) => Some(c),
@@ -50,7 +50,7 @@ impl Key {
     }
 }
 
-/// What terminals send for keys without a character, behind `ESC [` or `ESC O`.
+/// Escape sequences of keys without a character, after `ESC [` or `ESC O`.
 const SEQUENCES: [(&[u8], KeyCode); 12] = [
     (b"A", KeyCode::Up),
     (b"B", KeyCode::Down),
@@ -67,9 +67,8 @@ const SEQUENCES: [(&[u8], KeyCode); 12] = [
 ];
 
 impl Key {
-    /// Reads the keys that stand behind bytes from a terminal. Sequences of other keys are passed
-    /// over.
-    pub fn read(mut bytes: &[u8]) -> Vec<Self> {
+    /// Decodes the keys in bytes from a terminal. Unknown escape sequences are skipped.
+    pub fn decode(mut bytes: &[u8]) -> Vec<Self> {
         let mut keys = Vec::new();
         while let [first, rest @ ..] = bytes {
             bytes = rest;
@@ -109,12 +108,12 @@ impl Key {
 
 impl From<KeyEvent> for Key {
     fn from(event: KeyEvent) -> Self {
-        // What was typed before the terminal was taken has become a line: its end is the key enter.
+        // Line feeds typed before raw mode was enabled stand for Enter.
         if (event.code, event.modifiers) == (KeyCode::Char('j'), KeyModifiers::CONTROL) {
             return Self::plain(KeyCode::Enter);
         }
         let mut modifiers = event.modifiers & (KeyModifiers::CONTROL | KeyModifiers::ALT | KeyModifiers::SHIFT);
-        // Terminals disagree on whether a capital letter comes with shift.
+        // Terminals disagree on whether a capital letter includes Shift.
         if matches!(event.code, KeyCode::Char(_) | KeyCode::BackTab) {
             modifiers -= KeyModifiers::SHIFT;
         }
@@ -164,9 +163,9 @@ impl FromStr for Key {
             }
             _ => NAMED.iter().find(|(name, _)| *name == rest).map(|(_, code)| *code),
         };
-        let code = code.ok_or_else(|| format!("no key '{text}' (examples: j, G, ctrl-d, alt-up, f5, space)"))?;
+        let code = code.ok_or_else(|| format!("unknown key '{text}' (examples: j, G, ctrl-d, alt-up, f5, space)"))?;
         if modifiers.contains(KeyModifiers::SHIFT) && matches!(code, KeyCode::Char(_)) {
-            return Err(format!("key '{text}': write the capital letter instead of shift"));
+            return Err(format!("key '{text}': use the capital letter instead of shift"));
         }
         Ok(Self { code, modifiers })
     }
@@ -177,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_lead_back_to_keys() {
+    fn key_names_round_trip() {
         for name in ["j", "G", "-", "ctrl-d", "alt-up", "shift-down", "f5", "f12", "space", "del", "ctrl-alt-x", "é"] {
             assert_eq!(name.parse::<Key>().map(|key| key.to_string()), Ok(name.to_owned()));
         }
@@ -187,8 +186,8 @@ mod tests {
     }
 
     #[test]
-    fn bytes_lead_to_keys() {
-        let names = |bytes: &[u8]| Key::read(bytes).iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+    fn bytes_are_decoded() {
+        let names = |bytes: &[u8]| Key::decode(bytes).iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
         assert_eq!(names("jé日 \r\t\x7f\x04G".as_bytes()), "j é 日 space enter tab backspace ctrl-d G");
         assert_eq!(names(b"\x1b[A\x1bOB\x1b[3~\x1b[1;5Cx\x1b"), "up down del x esc");
         assert_eq!(names(b"\xff\xc3"), "");
@@ -197,13 +196,13 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn any_bytes_are_read(bytes: Vec<u8>) {
-            assert!(Key::read(&bytes).len() <= bytes.len());
+        fn any_bytes_are_decoded(bytes: Vec<u8>) {
+            assert!(Key::decode(&bytes).len() <= bytes.len());
         }
     }
 
     #[test]
-    fn capitals_come_without_shift() {
+    fn capitals_do_not_need_shift() {
         let event = KeyEvent::new(KeyCode::Char('G'), KeyModifiers::SHIFT);
         assert_eq!(Key::from(event).to_string(), "G");
         assert_eq!(Key::from(event).typed(), Some('G'));

@@ -1,5 +1,7 @@
-//! The thread that reads keys. It reads the next event only after the previous one has been
-//! processed, so that it never reads keys meant for another program.
+//! The thread that reads terminal events, one at a time.
+//!
+//! It reads the next event only when the browser has handled the previous one and still owns the
+//! terminal. Input meant for a pager or the shell is therefore never consumed.
 
 use std::io;
 use std::thread;
@@ -10,88 +12,88 @@ use signal_hook::consts::SIGHUP;
 
 use crate::event::Event;
 
-/// Between two looks whether it is still to read, when that may end at any moment.
-const LOOK: Duration = Duration::from_millis(10);
-/// Longer than it takes the thread to look.
-const PATIENCE: Duration = Duration::from_millis(500);
+/// Interval for checking whether reading may continue.
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
+/// Timeout for the thread to stop. Longer than `POLL_INTERVAL`.
+const STOP_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// What is read.
+/// The state of the reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Reading {
-    /// Nothing: the terminal may be another program's.
-    Nothing,
-    /// The next event, however long it takes.
-    Next,
-    /// The next event, unless it is called off: keys wait for an answer, which may lead to another
-    /// program.
-    Meanwhile,
+enum ReadMode {
+    /// Not reading: another program may own the terminal.
+    Paused,
+    /// Reads the next event and blocks until it arrives.
+    Blocking,
+    /// Reads the next event, but can be interrupted: queued keys wait for a response that may start
+    /// another program.
+    Interruptible,
 }
 
-/// Reads an event, for so long at most; `None` if none came.
+/// Reads an event within a timeout; `None` if there was none.
 type Read = Box<dyn FnMut(Option<Duration>) -> io::Result<Option<Event>> + Send>;
 
-/// The thread, for those who take what it reads.
+/// Handle of the thread.
 pub struct Keyboard {
-    orders: Sender<(Reading, u64)>,
+    commands: Sender<(ReadMode, u64)>,
     idle: Receiver<()>,
-    /// Events that have been taken.
-    taken: u64,
-    reading: Reading,
+    /// Number of events handled.
+    received: u64,
+    mode: ReadMode,
 }
 
 impl Keyboard {
     /// Starts the thread. It reads the first event.
     pub fn start(read: Read, events: &Sender<Event>) -> Self {
-        let (orders, next) = unbounded();
-        let (told, idle) = unbounded();
+        let (commands, next) = unbounded();
+        let (stopped, idle) = unbounded();
         let events = events.clone();
-        thread::spawn(move || run(read, &events, &next, &told));
-        Self { orders, idle, taken: 0, reading: Reading::Next }
+        thread::spawn(move || run(read, &events, &next, &stopped));
+        Self { commands, idle, received: 0, mode: ReadMode::Blocking }
     }
 
-    /// Takes note that an event has been taken, which it has read.
-    pub fn event_processed(&mut self) {
-        self.taken += 1;
-        self.reading = Reading::Nothing;
+    /// Records that an event was received from the thread.
+    pub fn event_received(&mut self) {
+        self.received += 1;
+        self.mode = ReadMode::Paused;
     }
 
-    /// Lets it read on; while `keys_wait`, so that it can be called off.
-    pub fn go_on(&mut self, keys_wait: bool) {
-        let reading = if keys_wait { Reading::Meanwhile } else { Reading::Next };
-        if std::mem::replace(&mut self.reading, reading) != reading {
-            // The thread is gone when the terminal is.
-            let _ = self.orders.send((reading, self.taken));
+    /// Lets the thread read the next event. With `keys_wait`, it can be interrupted.
+    pub fn resume(&mut self, keys_wait: bool) {
+        let mode = if keys_wait { ReadMode::Interruptible } else { ReadMode::Blocking };
+        if std::mem::replace(&mut self.mode, mode) != mode {
+            // The thread ends when the terminal is gone.
+            let _ = self.commands.send((mode, self.received));
         }
     }
 
-    /// Calls it off and waits until it reads nothing, unless it waits for a key however long that
-    /// takes: nothing takes it from there.
-    pub fn rest(&mut self) {
-        let before = std::mem::replace(&mut self.reading, Reading::Nothing);
+    /// Stops the thread and waits until it has stopped. Does not wait if it blocks on the next
+    /// event, because nothing takes over the terminal in this state.
+    pub fn pause(&mut self) {
+        let before = std::mem::replace(&mut self.mode, ReadMode::Paused);
         self.idle.try_iter().for_each(drop);
-        if self.orders.send((Reading::Nothing, self.taken)).is_ok() && before != Reading::Next {
-            let _ = self.idle.recv_timeout(PATIENCE);
+        if self.commands.send((ReadMode::Paused, self.received)).is_ok() && before != ReadMode::Blocking {
+            let _ = self.idle.recv_timeout(STOP_TIMEOUT);
         }
     }
 }
 
-fn run(mut read: Read, events: &Sender<Event>, orders: &Receiver<(Reading, u64)>, idle: &Sender<()>) {
-    let (mut order, mut sent) = ((Reading::Next, 0), 0);
+fn run(mut read: Read, events: &Sender<Event>, commands: &Receiver<(ReadMode, u64)>, idle: &Sender<()>) {
+    let (mut command, mut sent) = ((ReadMode::Blocking, 0), 0);
     loop {
-        // An order from before the last event was taken says nothing about what that leads to.
-        let patience = match order {
-            (Reading::Next, taken) if taken == sent => None,
-            (Reading::Meanwhile, taken) if taken == sent => Some(LOOK),
-            (reading, _) => {
-                if reading == Reading::Nothing && idle.send(()).is_err() {
+        // A command sent before the last event was received is out of date.
+        let timeout = match command {
+            (ReadMode::Blocking, received) if received == sent => None,
+            (ReadMode::Interruptible, received) if received == sent => Some(POLL_INTERVAL),
+            (mode, _) => {
+                if mode == ReadMode::Paused && idle.send(()).is_err() {
                     return;
                 }
-                let Ok(next) = orders.recv() else { return };
-                order = next;
+                let Ok(next) = commands.recv() else { return };
+                command = next;
                 continue;
             }
         };
-        match read(patience) {
+        match read(timeout) {
             Ok(None) => {}
             Ok(Some(event)) => {
                 sent += 1;
@@ -99,10 +101,10 @@ fn run(mut read: Read, events: &Sender<Event>, orders: &Receiver<(Reading, u64)>
                     return;
                 }
             }
-            // A terminal that is gone is as good as the word that it is.
+            // A lost terminal is treated like a hang-up.
             Err(_) => return drop(events.send(Event::Terminate(SIGHUP))),
         }
-        order = orders.try_iter().last().unwrap_or(order);
+        command = commands.try_iter().last().unwrap_or(command);
     }
 }
 
@@ -115,14 +117,14 @@ mod tests {
 
     const LONG: Duration = Duration::from_secs(60);
 
-    /// Returns a keyboard, where keys are put in, and where they come out.
+    /// Returns a keyboard, the sender of its input and the receiver of its events.
     fn begin() -> (Keyboard, Sender<Event>, Receiver<Event>) {
         let (typed, keys) = unbounded();
         let (events, read) = unbounded();
         let gone = |_| io::Error::other("gone");
-        let source: Read = Box::new(move |patience| match patience {
+        let source: Read = Box::new(move |timeout| match timeout {
             None => keys.recv().map(Some).map_err(|_| gone(())),
-            Some(patience) => Ok(keys.recv_timeout(patience).ok()),
+            Some(timeout) => Ok(keys.recv_timeout(timeout).ok()),
         });
         (Keyboard::start(source, &events), typed, read)
     }
@@ -132,71 +134,71 @@ mod tests {
     }
 
     #[test]
-    fn next_key_is_read_after_previous_is_processed() {
+    fn next_event_is_not_read_before_the_previous_is_handled() {
         let (mut keyboard, typed, read) = begin();
         typed.send(key("o")).unwrap();
         typed.send(key("x")).unwrap();
         assert_eq!(read.recv_timeout(LONG), Ok(key("o")));
-        keyboard.event_processed();
-        keyboard.rest();
-        assert!(read.recv_timeout(LOOK * 3).is_err());
-        keyboard.go_on(false);
+        keyboard.event_received();
+        keyboard.pause();
+        assert!(read.recv_timeout(POLL_INTERVAL * 3).is_err());
+        keyboard.resume(false);
         assert_eq!(read.recv_timeout(LONG), Ok(key("x")));
     }
 
     #[test]
-    fn reading_can_be_stopped_while_keys_wait() {
+    fn reading_is_interrupted_while_keys_are_queued() {
         let (mut keyboard, typed, read) = begin();
         typed.send(key("o")).unwrap();
         assert_eq!(read.recv_timeout(LONG), Ok(key("o")));
-        keyboard.event_processed();
-        // What was typed waits for rows; others may follow, such as escape.
-        keyboard.go_on(true);
+        keyboard.event_received();
+        // The typed key waits for rows. Others may follow, such as Escape.
+        keyboard.resume(true);
         typed.send(key("j")).unwrap();
         assert_eq!(read.recv_timeout(LONG), Ok(key("j")));
-        keyboard.event_processed();
-        keyboard.go_on(true);
-        // The rows have come, and the pager begins: its keys are not read.
-        keyboard.rest();
+        keyboard.event_received();
+        keyboard.resume(true);
+        // The rows have arrived and the pager starts: its keys are not read.
+        keyboard.pause();
         typed.send(key("q")).unwrap();
-        assert!(read.recv_timeout(LOOK * 3).is_err());
-        // Told twice is told once.
-        keyboard.go_on(false);
-        keyboard.go_on(false);
+        assert!(read.recv_timeout(POLL_INTERVAL * 3).is_err());
+        // A repeated command has no effect.
+        keyboard.resume(false);
+        keyboard.resume(false);
         assert_eq!(read.recv_timeout(LONG), Ok(key("q")));
         typed.send(key("z")).unwrap();
-        assert!(read.recv_timeout(LOOK * 3).is_err());
+        assert!(read.recv_timeout(POLL_INTERVAL * 3).is_err());
     }
 
     #[test]
-    fn blocked_thread_is_not_joined() {
+    fn pause_does_not_wait_for_a_blocked_read() {
         let (mut keyboard, typed, read) = begin();
         let began = Instant::now();
-        keyboard.rest();
-        assert!(began.elapsed() < PATIENCE);
-        // What is typed then comes, and nothing behind it.
+        keyboard.pause();
+        assert!(began.elapsed() < STOP_TIMEOUT);
+        // The next key is delivered, and nothing after it.
         typed.send(key("j")).unwrap();
         typed.send(key("k")).unwrap();
         assert_eq!(read.recv_timeout(LONG), Ok(key("j")));
-        assert!(read.recv_timeout(LOOK * 3).is_err());
+        assert!(read.recv_timeout(POLL_INTERVAL * 3).is_err());
     }
 
     #[test]
-    fn key_during_stop_is_not_lost() {
+    fn key_pressed_during_pause_is_not_lost() {
         let (mut keyboard, typed, read) = begin();
         typed.send(key("o")).unwrap();
         assert_eq!(read.recv_timeout(LONG), Ok(key("o")));
-        keyboard.event_processed();
-        keyboard.go_on(true);
+        keyboard.event_received();
+        keyboard.resume(true);
         typed.send(key("j")).unwrap();
-        // It may have been read, or not: it comes, and nothing behind it.
-        keyboard.rest();
+        // It may or may not have been read: it is delivered, and nothing after it.
+        keyboard.pause();
         typed.send(key("k")).unwrap();
-        keyboard.go_on(false);
+        keyboard.resume(false);
         assert_eq!(read.recv_timeout(LONG), Ok(key("j")));
-        assert!(read.recv_timeout(LOOK * 3).is_err());
-        keyboard.event_processed();
-        keyboard.go_on(false);
+        assert!(read.recv_timeout(POLL_INTERVAL * 3).is_err());
+        keyboard.event_received();
+        keyboard.resume(false);
         assert_eq!(read.recv_timeout(LONG), Ok(key("k")));
     }
 }

@@ -1,4 +1,4 @@
-//! The one table of keys: lookups, help, hints, palette, documentation and configuration are made from it.
+//! The key table. Lookups, help, hints, palette, documentation and configuration all use it.
 
 use std::collections::HashMap;
 
@@ -6,17 +6,17 @@ use crate::action::Action;
 use crate::glyphs;
 use crate::key::Key;
 
-/// Where a key is pressed.
+/// The part of the screen that receives a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Place {
-    /// In the list of entries.
+    /// The list of entries.
     List = 1,
-    /// In the preview.
+    /// The preview.
     Preview = 2,
-    /// In a dialog that scrolls: help, facts, menus.
+    /// A dialog that scrolls: help, details, menus.
     Panel = 4,
-    /// In the list of jobs.
+    /// The list of jobs.
     Jobs = 8,
 }
 
@@ -35,20 +35,20 @@ impl Place {
     }
 }
 
-/// Headings of the help, in its order.
+/// Headings of the help, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Group {
-    /// Moving about.
+    /// Navigation.
     Move,
-    /// Looking into entries.
+    /// Viewing entries.
     Look,
-    /// Finding and arranging.
+    /// Finding and sorting.
     Find,
     /// Marking entries.
     Mark,
-    /// Doing something with entries.
+    /// Actions on entries.
     Work,
-    /// Everything about the program.
+    /// The program itself.
     Program,
 }
 
@@ -60,36 +60,36 @@ impl Group {
     pub fn title(self) -> &'static str {
         match self {
             Self::Move => "Move",
-            Self::Look => "Look inside",
-            Self::Find => "Find and arrange",
+            Self::Look => "View",
+            Self::Find => "Find and sort",
             Self::Mark => "Mark",
-            Self::Work => "Do",
+            Self::Work => "Actions",
             Self::Program => "Program",
         }
     }
 }
 
-/// An action with its name, its keys and what it says about itself.
+/// A command: an action with its name, keys and help.
 #[derive(Debug, Clone, Copy)]
 pub struct Command {
-    /// What it does.
+    /// The action.
     pub action: Action,
     /// Name in the configuration and in the palette.
     pub name: &'static str,
-    /// Keys unless the configuration says otherwise.
+    /// Default keys.
     pub keys: &'static [&'static str],
-    /// Sum of the [`Place`]s where they work.
+    /// Sum of the [`Place`]s where the keys work.
     places: u8,
     /// Heading in the help.
     pub group: Group,
-    /// Sentence in the help, without a full stop.
+    /// Help, without a full stop.
     pub help: &'static str,
-    /// Word for the line of hints, empty if it is not worth its room there.
+    /// Word for the hint line; empty if the command has no hint.
     pub hint: &'static str,
 }
 
 impl Command {
-    /// Says whether the command works at a place.
+    /// Returns whether the command works at a place.
     pub fn works_in(&self, place: Place) -> bool {
         self.places & place as u8 != 0
     }
@@ -101,7 +101,7 @@ const BROWSER: u8 = LIST | PREVIEW;
 const JOBS: u8 = Place::Jobs as u8;
 const ANYWHERE: u8 = BROWSER | Place::Panel as u8 | JOBS;
 
-/// Makes a line of the table.
+/// Returns a row of the table.
 const fn command(
     action: Action,
     name: &'static str,
@@ -114,106 +114,106 @@ const fn command(
     Command { action, name, keys, places, group, help, hint }
 }
 
-/// Every command. Hints are shown in this order.
+/// All commands. Hints are shown in this order.
 #[rustfmt::skip]
 pub const COMMANDS: &[Command] = &[
     command(Action::Help, "help", &["?", "f1"], ANYWHERE, Group::Program, "Show the keys", "help"),
-    command(Action::Down, "down", &["j", "down"], ANYWHERE, Group::Move, "Go down", ""),
-    command(Action::Up, "up", &["k", "up"], ANYWHERE, Group::Move, "Go up", ""),
-    command(Action::HalfDown, "half-page-down", &["ctrl-d"], ANYWHERE, Group::Move, "Go down half a page", ""),
-    command(Action::HalfUp, "half-page-up", &["ctrl-u"], ANYWHERE, Group::Move, "Go up half a page", ""),
-    command(Action::PageDown, "page-down", &["pagedown", "ctrl-f"], ANYWHERE, Group::Move, "Go down a page", ""),
-    command(Action::PageUp, "page-up", &["pageup", "ctrl-b"], ANYWHERE, Group::Move, "Go up a page", ""),
+    command(Action::Down, "down", &["j", "down"], ANYWHERE, Group::Move, "Move down", ""),
+    command(Action::Up, "up", &["k", "up"], ANYWHERE, Group::Move, "Move up", ""),
+    command(Action::HalfDown, "half-page-down", &["ctrl-d"], ANYWHERE, Group::Move, "Move down half a page", ""),
+    command(Action::HalfUp, "half-page-up", &["ctrl-u"], ANYWHERE, Group::Move, "Move up half a page", ""),
+    command(Action::PageDown, "page-down", &["pagedown", "ctrl-f"], ANYWHERE, Group::Move, "Move down a page", ""),
+    command(Action::PageUp, "page-up", &["pageup", "ctrl-b"], ANYWHERE, Group::Move, "Move up a page", ""),
     command(Action::First, "first", &["g", "home"], ANYWHERE, Group::Move, "Go to the first row", ""),
     command(Action::Last, "last", &["G", "end"], ANYWHERE, Group::Move, "Go to the last row", ""),
-    command(Action::Enter, "enter", &["l", "right", "enter"], LIST, Group::Move, "Enter the directory, or the content of the file", "open"),
-    command(Action::Parent, "parent", &["h", "left", "backspace"], LIST, Group::Move, "Go to the directory above", "up"),
-    command(Action::Left, "left", &["h", "left", "backspace"], PREVIEW, Group::Move, "Scroll to the left; at the edge go back to the list", ""),
-    command(Action::Right, "right", &["l", "right"], PREVIEW, Group::Move, "Scroll to the right", ""),
-    command(Action::Find, "find", &["/"], LIST, Group::Find, "Find paths below here by typing", "find"),
-    command(Action::Filter, "filter", &["f"], LIST, Group::Find, "Keep rows that match a glob or a text", "filter"),
-    command(Action::SortMenu, "sort", &["s"], LIST, Group::Find, "Choose the order", "sort"),
-    command(Action::SortName, "sort-by-name", &[], LIST, Group::Find, "Order by name", ""),
-    command(Action::SortSize, "sort-by-size", &[], LIST, Group::Find, "Order by size, the largest first", ""),
-    command(Action::SortStored, "sort-by-stored-size", &[], LIST, Group::Find, "Order by stored size, the largest first", ""),
-    command(Action::SortRatio, "sort-by-ratio", &[], LIST, Group::Find, "Order by ratio, the worst first", ""),
-    command(Action::SortTime, "sort-by-time", &[], LIST, Group::Find, "Order by time, the newest first", ""),
-    command(Action::SortMode, "sort-by-mode", &[], LIST, Group::Find, "Order by permissions, the widest first", ""),
-    command(Action::SortKind, "sort-by-kind", &[], LIST, Group::Find, "Directories first", ""),
-    command(Action::Reverse, "reverse", &["S"], LIST, Group::Find, "Turn the order round", ""),
-    command(Action::Tree, "tree", &["t"], LIST, Group::Find, "Tree: directories open in place; or back", "tree"),
+    command(Action::Enter, "enter", &["l", "right", "enter"], LIST, Group::Move, "Open the directory, or show the file", "open"),
+    command(Action::Parent, "parent", &["h", "left", "backspace"], LIST, Group::Move, "Go to the parent directory", "up"),
+    command(Action::Left, "left", &["h", "left", "backspace"], PREVIEW, Group::Move, "Scroll left; at the edge, return to the list", ""),
+    command(Action::Right, "right", &["l", "right"], PREVIEW, Group::Move, "Scroll right", ""),
+    command(Action::Find, "find", &["/"], LIST, Group::Find, "Search paths in this directory and below", "find"),
+    command(Action::Filter, "filter", &["f"], LIST, Group::Find, "Filter rows by a glob or a text", "filter"),
+    command(Action::SortMenu, "sort", &["s"], LIST, Group::Find, "Choose the sort order", "sort"),
+    command(Action::SortName, "sort-by-name", &[], LIST, Group::Find, "Sort by name", ""),
+    command(Action::SortSize, "sort-by-size", &[], LIST, Group::Find, "Sort by size, largest first", ""),
+    command(Action::SortStored, "sort-by-stored-size", &[], LIST, Group::Find, "Sort by stored size, largest first", ""),
+    command(Action::SortRatio, "sort-by-ratio", &[], LIST, Group::Find, "Sort by ratio, worst first", ""),
+    command(Action::SortTime, "sort-by-time", &[], LIST, Group::Find, "Sort by time, newest first", ""),
+    command(Action::SortMode, "sort-by-mode", &[], LIST, Group::Find, "Sort by permissions, most permissive first", ""),
+    command(Action::SortKind, "sort-by-kind", &[], LIST, Group::Find, "Sort by kind, directories first", ""),
+    command(Action::Reverse, "reverse", &["S"], LIST, Group::Find, "Reverse the sort order", ""),
+    command(Action::Tree, "tree", &["t"], LIST, Group::Find, "Toggle the tree view", "tree"),
     command(Action::Columns, "columns", &["C"], LIST, Group::Find, "Choose the columns", ""),
-    command(Action::Query, "find-by", &["F"], LIST, Group::Find, "Find below here by size, time, kind, content", ""),
-    command(Action::Duplicates, "duplicates", &["D"], LIST, Group::Find, "List files that have the same content; or back", ""),
-    command(Action::Sizes, "sizes", &["b"], LIST, Group::Find, "Show sizes as bars; again as a map; again as numbers", ""),
-    command(Action::Bookmark, "bookmark", &["m"], BROWSER, Group::Find, "Keep the entry as a bookmark; a letter names it", ""),
+    command(Action::Query, "find-by", &["F"], LIST, Group::Find, "Find entries by size, time, kind or content", ""),
+    command(Action::Duplicates, "duplicates", &["D"], LIST, Group::Find, "Toggle the list of duplicate files", ""),
+    command(Action::Sizes, "sizes", &["b"], LIST, Group::Find, "Show sizes as bars, as a map, or as numbers", ""),
+    command(Action::Bookmark, "bookmark", &["m"], BROWSER, Group::Find, "Bookmark the entry under a letter", ""),
     command(Action::Bookmarks, "bookmarks", &["'"], BROWSER, Group::Find, "Go to a bookmark", ""),
-    command(Action::History, "history", &["H"], BROWSER, Group::Find, "Show the commits; enter goes to one", ""),
-    command(Action::Earlier, "earlier", &["["], BROWSER, Group::Find, "Go to the commit before", ""),
-    command(Action::Later, "later", &["]"], BROWSER, Group::Find, "Go to the commit behind", ""),
-    command(Action::Archives, "archives", &["O"], BROWSER, Group::Find, "Open another archive of this directory", ""),
-    command(Action::Reload, "reload", &["ctrl-r"], BROWSER, Group::Find, "Read the archive anew, as it is by now", ""),
-    command(Action::Mark, "mark", &["space", "ins"], LIST, Group::Mark, "Mark the row, or unmark it, and go on", "mark"),
-    command(Action::MarkRange, "mark-range", &["v"], LIST, Group::Mark, "Begin a range of marks, and end it", ""),
-    command(Action::MarkAll, "mark-all", &["A", "ctrl-a"], LIST, Group::Mark, "Mark everything here", ""),
-    command(Action::MarkInvert, "mark-invert", &["*"], LIST, Group::Mark, "Turn the marks here round", ""),
-    command(Action::MarkGlob, "mark-glob", &["+"], LIST, Group::Mark, "Mark what a glob means", ""),
-    command(Action::UnmarkGlob, "unmark-glob", &["-"], LIST, Group::Mark, "Unmark what a glob means", ""),
-    command(Action::Extract, "extract", &["e", "f5"], BROWSER, Group::Work, "Extract what is marked, or the entry; asks where to", "extract"),
-    command(Action::Jump, "jump", &[";", "ctrl-s"], LIST, Group::Move, "Go to a row by typing what its name begins with", "jump"),
-    command(Action::ExtractHere, "extract-here", &["E"], BROWSER, Group::Work, "Extract to the current directory", ""),
-    command(Action::Add, "add", &["a"], BROWSER, Group::Work, "Plan to add a file or directory here; asks which", ""),
-    command(Action::MakeDirectory, "make-directory", &["f7", "M"], BROWSER, Group::Work, "Plan to make a directory here", ""),
-    command(Action::Remove, "remove", &["d", "f8", "del"], BROWSER, Group::Work, "Plan to remove (delete) what is marked, or the entry", ""),
-    command(Action::Rename, "rename", &["r", "f6"], BROWSER, Group::Work, "Plan to rename or move the entry", ""),
-    command(Action::Undo, "undo", &["u"], BROWSER, Group::Work, "Take the last planned change back", ""),
-    command(Action::PendingChanges, "plans", &["P"], BROWSER, Group::Work, "Show what is planned, and take some of it back", ""),
-    command(Action::Write, "write", &["W"], BROWSER, Group::Work, "Write what is planned as one commit", ""),
-    command(Action::Revert, "return", &["U"], BROWSER, Group::Work, "Undo the last commit, or return to the one shown; asks first", ""),
-    command(Action::Convert, "convert", &["c"], BROWSER, Group::Work, "Write everything as another archive; asks its name", ""),
-    command(Action::Compact, "compact", &["Z"], BROWSER, Group::Work, "Drop earlier commits and what only they hold; asks first", ""),
-    command(Action::Verify, "verify", &["V"], BROWSER, Group::Work, "Check what is marked, or all", ""),
-    command(Action::VerifyEntry, "verify-entry", &["alt-v"], BROWSER, Group::Work, "Check what is marked, or the entry", ""),
-    command(Action::Salvage, "salvage", &["R"], BROWSER, Group::Work, "Damage: list what reads and what does not, save what does", ""),
-    command(Action::ListDamaged, "list-damaged", &[], BROWSER, Group::Work, "List files that do not read whole", ""),
-    command(Action::ListIntact, "list-intact", &[], BROWSER, Group::Work, "List files that read whole", ""),
-    command(Action::SalvageTo, "salvage-to", &[], BROWSER, Group::Work, "Write what reads to a new archive; asks its name", ""),
+    command(Action::History, "history", &["H"], BROWSER, Group::Find, "List the commits and show one", ""),
+    command(Action::Earlier, "previous-commit", &["["], BROWSER, Group::Find, "Show the previous commit", ""),
+    command(Action::Later, "next-commit", &["]"], BROWSER, Group::Find, "Show the next commit", ""),
+    command(Action::Archives, "archives", &["O"], BROWSER, Group::Find, "Open another archive in the same directory", ""),
+    command(Action::Reload, "reload", &["ctrl-r"], BROWSER, Group::Find, "Reload the archive from disk", ""),
+    command(Action::Mark, "mark", &["space", "ins"], LIST, Group::Mark, "Mark or unmark the row and move down", "mark"),
+    command(Action::MarkRange, "mark-range", &["v"], LIST, Group::Mark, "Start or end a range of marks", ""),
+    command(Action::MarkAll, "mark-all", &["A", "ctrl-a"], LIST, Group::Mark, "Mark everything in the list", ""),
+    command(Action::MarkInvert, "mark-invert", &["*"], LIST, Group::Mark, "Invert the marks in the list", ""),
+    command(Action::MarkGlob, "mark-glob", &["+"], LIST, Group::Mark, "Mark entries that match a glob", ""),
+    command(Action::UnmarkGlob, "unmark-glob", &["-"], LIST, Group::Mark, "Unmark entries that match a glob", ""),
+    command(Action::Extract, "extract", &["e", "f5"], BROWSER, Group::Work, "Extract the selection; asks for a directory", "extract"),
+    command(Action::Jump, "jump", &[";", "ctrl-s"], LIST, Group::Move, "Go to a row by the first letters of its name", "jump"),
+    command(Action::ExtractHere, "extract-here", &["E"], BROWSER, Group::Work, "Extract the selection to the current directory", ""),
+    command(Action::Add, "add", &["a"], BROWSER, Group::Work, "Stage adding a file or directory here", ""),
+    command(Action::MakeDirectory, "make-directory", &["f7", "M"], BROWSER, Group::Work, "Stage creating a directory here", ""),
+    command(Action::Remove, "remove", &["d", "f8", "del"], BROWSER, Group::Work, "Stage removing (deleting) the selection", ""),
+    command(Action::Rename, "rename", &["r", "f6"], BROWSER, Group::Work, "Stage renaming or moving the entry", ""),
+    command(Action::Undo, "undo", &["u"], BROWSER, Group::Work, "Undo the last pending change", ""),
+    command(Action::PendingChanges, "pending", &["P"], BROWSER, Group::Work, "Show the pending changes", ""),
+    command(Action::Write, "write", &["W"], BROWSER, Group::Work, "Write the pending changes as one commit", ""),
+    command(Action::Revert, "revert", &["U"], BROWSER, Group::Work, "Undo the last commit, or restore the one shown", ""),
+    command(Action::Convert, "convert", &["c"], BROWSER, Group::Work, "Convert to a new archive; asks for its name", ""),
+    command(Action::Compact, "compact", &["Z"], BROWSER, Group::Work, "Drop earlier commits to reclaim their space", ""),
+    command(Action::Verify, "verify", &["V"], BROWSER, Group::Work, "Verify the marked entries, or the whole archive", ""),
+    command(Action::VerifyEntry, "verify-entry", &["alt-v"], BROWSER, Group::Work, "Verify the selection", ""),
+    command(Action::Salvage, "salvage", &["R"], BROWSER, Group::Work, "List damaged or undamaged files, or recover files", ""),
+    command(Action::ListDamaged, "list-damaged", &[], BROWSER, Group::Work, "List damaged files", ""),
+    command(Action::ListIntact, "list-intact", &[], BROWSER, Group::Work, "List undamaged files", ""),
+    command(Action::SalvageTo, "salvage-to", &[], BROWSER, Group::Work, "Recover readable entries to a new archive", ""),
     command(Action::Copy, "copy-path", &["y"], BROWSER, Group::Work, "Copy the path to the clipboard", ""),
     command(Action::CopyContent, "copy-content", &["Y"], BROWSER, Group::Work, "Copy the content to the clipboard", ""),
     command(Action::Page, "pager", &["o"], BROWSER, Group::Work, "Show the content in $PAGER", ""),
-    command(Action::Edit, "editor", &["f4", "ctrl-o"], BROWSER, Group::Work, "Show a copy of the content in $EDITOR", ""),
-    command(Action::Launch, "launch", &["f2", "ctrl-e"], BROWSER, Group::Work, "Open a copy of the content as the system does", ""),
-    command(Action::Jobs, "jobs", &["J"], BROWSER, Group::Work, "Show the jobs and what they said", ""),
+    command(Action::Edit, "editor", &["f4", "ctrl-o"], BROWSER, Group::Work, "Open a copy of the content in $EDITOR", ""),
+    command(Action::Launch, "launch", &["f2", "ctrl-e"], BROWSER, Group::Work, "Open a copy of the content in its default program", ""),
+    command(Action::Jobs, "jobs", &["J"], BROWSER, Group::Work, "Show the jobs and their messages", ""),
     command(Action::StopShown, "stop-shown", &["x"], BROWSER, Group::Work, "Stop the job in the status line", ""),
     command(Action::Stop, "stop", &["x", "del"], JOBS, Group::Work, "Stop the job", "stop"),
-    command(Action::Pause, "pause", &["p", "space"], JOBS, Group::Work, "Let the job wait, or go on", "pause"),
+    command(Action::Pause, "pause", &["p", "space"], JOBS, Group::Work, "Pause or resume the job", "pause"),
     command(Action::Preview, "preview", &["p"], BROWSER, Group::Look, "Show or hide the preview", "preview"),
-    command(Action::Focus, "focus", &["tab"], BROWSER, Group::Look, "Go to the other pane", "pane"),
-    command(Action::Zoom, "zoom", &["f3", "z"], BROWSER, Group::Look, "Preview over the whole screen, or back", ""),
+    command(Action::Focus, "focus", &["tab"], BROWSER, Group::Look, "Switch between list and preview", "pane"),
+    command(Action::Zoom, "zoom", &["f3", "z"], BROWSER, Group::Look, "Toggle the full-screen preview", ""),
     command(Action::AsText, "as-text", &["1"], BROWSER, Group::Look, "Preview as text", ""),
-    command(Action::AsHex, "as-hex", &["2"], BROWSER, Group::Look, "Preview as bytes", ""),
+    command(Action::AsHex, "as-hex", &["2"], BROWSER, Group::Look, "Preview as hexadecimal", ""),
     command(Action::AsImage, "as-image", &["3"], BROWSER, Group::Look, "Preview as a picture", ""),
-    command(Action::AsTable, "as-table", &["4"], BROWSER, Group::Look, "Preview as rows and columns, or JSON as a tree", ""),
-    command(Action::AsInfo, "as-info", &["5"], BROWSER, Group::Look, "Preview what is known of the entry", ""),
-    command(Action::AsAuto, "as-auto", &["0"], BROWSER, Group::Look, "Preview by what the content is", ""),
-    command(Action::Inspect, "inspect", &["i"], BROWSER, Group::Look, "Show everything that is known of the entry", ""),
-    command(Action::Seek, "search", &["/"], PREVIEW, Group::Look, "Search in the content", "search"),
-    command(Action::SeekNext, "search-next", &["n"], BROWSER, Group::Look, "Go to the next path, or place, that was found", ""),
-    command(Action::SeekBefore, "search-before", &["N"], BROWSER, Group::Look, "Go to the one that was found before", ""),
-    command(Action::Goto, "goto", &["ctrl-g"], PREVIEW, Group::Look, "Go to a line or row, or in bytes to an offset", ""),
-    command(Action::Fold, "fold", &["enter", "space"], PREVIEW, Group::Look, "Fold or unfold what JSON holds; h and l do, too", ""),
+    command(Action::AsTable, "as-table", &["4"], BROWSER, Group::Look, "Preview as a table, or JSON as a tree", ""),
+    command(Action::AsInfo, "as-info", &["5"], BROWSER, Group::Look, "Preview the metadata", ""),
+    command(Action::AsAuto, "as-auto", &["0"], BROWSER, Group::Look, "Preview by type of content", ""),
+    command(Action::Inspect, "inspect", &["i"], BROWSER, Group::Look, "Show all details of the entry", ""),
+    command(Action::Seek, "search", &["/"], PREVIEW, Group::Look, "Search the content", "search"),
+    command(Action::SeekNext, "search-next", &["n"], BROWSER, Group::Look, "Go to the next match", ""),
+    command(Action::SeekBefore, "search-previous", &["N"], BROWSER, Group::Look, "Go to the previous match", ""),
+    command(Action::Goto, "goto", &["ctrl-g"], PREVIEW, Group::Look, "Go to a line or row, or to an offset in hex", ""),
+    command(Action::Fold, "fold", &["enter", "space"], PREVIEW, Group::Look, "Fold or unfold JSON, as h and l do", ""),
     command(Action::FoldAll, "fold-all", &["-"], PREVIEW, Group::Look, "Fold all JSON", ""),
     command(Action::UnfoldAll, "unfold-all", &["+"], PREVIEW, Group::Look, "Unfold all JSON", ""),
-    command(Action::Wrap, "wrap", &["w"], BROWSER, Group::Look, "Wrap long lines, or cut them", "wrap"),
-    command(Action::Palette, "palette", &[":", "ctrl-p"], BROWSER, Group::Program, "Find a command by its name", "commands"),
-    command(Action::Suspend, "suspend", &["ctrl-z"], ANYWHERE, Group::Program, "Suspend; fg in the shell comes back", ""),
-    command(Action::Redraw, "redraw", &["ctrl-l"], ANYWHERE, Group::Program, "Draw the screen anew", ""),
-    command(Action::Back, "back", &["esc"], ANYWHERE, Group::Program, "Close what is open on top, take filter and marks away", ""),
-    command(Action::Quit, "quit", &["q", "f10"], ANYWHERE, Group::Program, "Close what is open on top, or quit", "quit"),
-    command(Action::QuitNow, "quit-now", &["Q", "ctrl-c"], ANYWHERE, Group::Program, "Quit; a line that is typed is closed", ""),
+    command(Action::Wrap, "wrap", &["w"], BROWSER, Group::Look, "Wrap or cut off long lines", "wrap"),
+    command(Action::Palette, "palette", &[":", "ctrl-p"], BROWSER, Group::Program, "Run a command by its name", "commands"),
+    command(Action::Suspend, "suspend", &["ctrl-z"], ANYWHERE, Group::Program, "Suspend; fg in the shell resumes", ""),
+    command(Action::Redraw, "redraw", &["ctrl-l"], ANYWHERE, Group::Program, "Redraw the screen", ""),
+    command(Action::Back, "back", &["esc"], ANYWHERE, Group::Program, "Close the topmost view, or clear filter and marks", ""),
+    command(Action::Quit, "quit", &["q", "f10"], ANYWHERE, Group::Program, "Close the topmost view, or quit", "quit"),
+    command(Action::QuitNow, "quit-now", &["Q", "ctrl-c"], ANYWHERE, Group::Program, "Quit; in a prompt, close it", ""),
 ];
 
-/// Keys as they are set for this run.
+/// The keys in effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Keymap {
     /// Keys of each command, in the order of the table.
@@ -232,13 +232,11 @@ impl Default for Keymap {
 }
 
 impl Keymap {
-    /// Gives a command other keys, which it takes from whatever had them in the same places; tells which those are, by name.
-    ///
-    /// # Errors
-    ///
-    /// When there is no such command.
+    /// Assigns keys to a command and removes them from other commands at the same places. Returns
+    /// the removed keys with the names of those commands.
     pub fn set(&mut self, name: &str, keys: Vec<Key>) -> Result<Vec<(Key, &'static str)>, String> {
-        let index = COMMANDS.iter().position(|command| command.name == name).ok_or_else(|| format!("no command '{name}'"))?;
+        let index =
+            COMMANDS.iter().position(|command| command.name == name).ok_or_else(|| format!("unknown command '{name}'"))?;
         let places = COMMANDS[index].places;
         let mut taken = Vec::new();
         for (at, (command, others)) in COMMANDS.iter().zip(&mut self.keys).enumerate() {
@@ -265,7 +263,7 @@ impl Keymap {
         Self { keys, lookup }
     }
 
-    /// Returns what a key does at a place.
+    /// Returns the action of a key at a place.
     pub fn action(&self, place: Place, key: Key) -> Option<Action> {
         self.lookup.get(&(place, key)).copied()
     }
@@ -275,7 +273,7 @@ impl Keymap {
         COMMANDS.iter().zip(self.keys.iter().map(Vec::as_slice))
     }
 
-    /// Returns the hints for a place: a key, a word, and what it does.
+    /// Returns the hints for a place: key, word and action.
     pub fn hints(&self, place: Place) -> impl Iterator<Item = (Key, &'static str, Action)> {
         self.commands()
             .filter(move |(command, _)| command.works_in(place) && !command.hint.is_empty())
@@ -283,7 +281,7 @@ impl Keymap {
     }
 }
 
-/// Columns of the help.
+/// Width of the help, in columns.
 pub const HELP: u16 = 70;
 
 /// A line of the help.
@@ -291,14 +289,14 @@ pub const HELP: u16 = 70;
 pub enum HelpLine {
     /// Heading of a group.
     Title(&'static str),
-    /// Keys and what they do.
+    /// Keys and their help.
     Keys(String, &'static str),
-    /// Nothing.
+    /// A blank line.
     Space,
 }
 
 impl HelpLine {
-    /// Returns how many of so many columns the keys take.
+    /// Returns the columns reserved for keys out of `width`.
     pub fn keys_width(width: u16) -> u16 {
         20.min(width / 3)
     }

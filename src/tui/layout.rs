@@ -1,29 +1,29 @@
-//! Where things are on the screen.
+//! The layout of the screen.
 
 use std::ops::RangeInclusive;
 
 use ratatui::layout::{Position, Rect};
 
-/// From this many columns on the preview stands beside the list.
+/// Minimum width for the preview beside the list, in columns.
 pub const TWO_PANES: u16 = 100;
-/// Fewer columns or rows than these show nothing but a remark.
+/// Minimum size of the screen. Smaller screens show only a message.
 pub const SMALLEST: (u16, u16) = (20, 5);
 
-/// Share of the list beside the preview unless the user moves the divider, percent.
+/// Default share of the list beside the preview, in percent.
 pub const SHARE: u16 = 58;
-/// Shares that leave room for both.
+/// Allowed shares of the list.
 pub const SHARES: RangeInclusive<u16> = 20..=80;
 
-/// Rows of what was said before.
-pub const SAID: u16 = 3;
+/// Rows for previous messages.
+pub const MESSAGE_ROWS: u16 = 3;
 
-/// Areas of the screen. Those that are not there are empty.
+/// Areas of the screen. Areas that are not shown are empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Areas {
     /// Path and totals.
     pub header: Rect,
-    /// Heads of the columns.
-    pub heads: Rect,
+    /// Column headers.
+    pub column_headers: Rect,
     /// Rows of the list.
     pub list: Rect,
     /// Line between the panes.
@@ -32,38 +32,38 @@ pub struct Areas {
     pub title: Rect,
     /// The preview.
     pub preview: Rect,
-    /// What was said before.
-    pub said: Rect,
-    /// What is going on.
+    /// Previous messages.
+    pub messages: Rect,
+    /// Status line.
     pub status: Rect,
-    /// Hints for keys.
+    /// Key hints.
     pub hints: Rect,
 }
 
-/// What decides on the areas.
+/// Options of the layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Wanted {
-    /// The preview is switched on.
+pub struct LayoutOptions {
+    /// The preview is shown.
     pub preview: bool,
-    /// It has the whole screen.
+    /// The preview fills the screen.
     pub zoom: bool,
-    /// Share of the list, percent.
+    /// Share of the list, in percent.
     pub share: u16,
-    /// What was said before stays in sight.
-    pub said: bool,
+    /// Previous messages are shown.
+    pub messages: bool,
 }
 
-/// Returns an area in the middle of a screen, as large as is wanted and possible.
+/// Returns a centred area of the given size, limited to the screen.
 pub fn centred(width: u16, height: u16, screen: Rect) -> Rect {
     let (width, height) = (width.min(screen.width), height.min(screen.height));
     Rect { x: screen.x + (screen.width - width) / 2, y: screen.y + (screen.height - height) / 2, width, height }
 }
 
-/// The list of a dialog: what of it is on the screen, and where.
+/// The visible part of a list in a dialog.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Choices {
     area: Rect,
-    /// Rows of the screen that each takes.
+    /// Rows of the screen per choice.
     each: u16,
     cursor: usize,
     top: usize,
@@ -71,55 +71,55 @@ pub struct Choices {
 }
 
 impl Choices {
-    /// Shows as many of `len` choices as there is room for; the one under the cursor is among them.
+    /// Shows as many of `len` choices as fit, including the one under the cursor.
     pub fn new(area: Rect, each: u16, cursor: usize, len: usize) -> Self {
         let room = usize::from(area.height / each.max(1)).max(1);
         Self { area, each: each.max(1), cursor, top: (cursor + 1).saturating_sub(room), len }
     }
 
-    /// Iterates over what is shown: the index of each, and its rows.
+    /// Iterates over the visible choices: index and area.
     pub fn rows(self) -> impl Iterator<Item = (usize, Rect)> {
         let Self { area, each, top, len, .. } = self;
         let rows = (area.top()..area.bottom()).step_by(usize::from(each));
         (top..len).zip(rows).map(move |(index, y)| (index, Rect { y, height: each.min(area.bottom() - y), ..area }))
     }
 
-    /// Returns the index of the one at a place.
+    /// Returns the index of the choice at a position.
     pub fn at(self, place: Position) -> Option<usize> {
         self.rows().find(|(_, rows)| (rows.top()..rows.bottom()).contains(&place.y)).map(|(index, _)| index)
     }
 
-    /// Returns where the one under the cursor begins.
+    /// Returns the position of the choice under the cursor.
     pub fn cursor(self) -> Option<Position> {
         self.rows().find(|(index, _)| *index == self.cursor).map(|(_, rows)| rows.as_position())
     }
 }
 
 impl Areas {
-    /// Divides a screen.
-    pub fn new(screen: Rect, wanted: Wanted) -> Self {
+    /// Divides a screen into areas.
+    pub fn new(screen: Rect, options: LayoutOptions) -> Self {
         if screen.width < SMALLEST.0 || screen.height < SMALLEST.1 {
             return Self::default();
         }
         let line = |y: u16| Rect { y, height: 1, ..screen };
         let low = screen.height < 12;
-        // On a low screen the line of hints makes room for a row.
+        // A low screen has no hint line, which leaves room for a row.
         let footer = if low { 1 } else { 2 };
         let hints = if low { Rect::default() } else { line(screen.bottom() - 1) };
         let mut areas = Self { header: line(screen.top()), status: line(screen.bottom() - footer), hints, ..Self::default() };
-        let rows = if wanted.said && !low { SAID } else { 0 };
-        areas.said = Rect { y: areas.status.y - rows, height: rows, ..screen };
+        let rows = if options.messages && !low { MESSAGE_ROWS } else { 0 };
+        areas.messages = Rect { y: areas.status.y - rows, height: rows, ..screen };
         let body = Rect { y: screen.y + 1, height: screen.height - 1 - footer - rows, ..screen };
         let below = |area: Rect| Rect { y: area.y + 1, height: area.height - 1, ..area };
         let head = |area: Rect| Rect { height: 1, ..area };
-        if wanted.zoom {
+        if options.zoom {
             (areas.title, areas.preview) = (head(body), below(body));
             return areas;
         }
-        let split = wanted.preview && screen.width >= TWO_PANES;
-        let width = if split { screen.width * wanted.share.clamp(*SHARES.start(), *SHARES.end()) / 100 } else { screen.width };
+        let split = options.preview && screen.width >= TWO_PANES;
+        let width = if split { screen.width * options.share.clamp(*SHARES.start(), *SHARES.end()) / 100 } else { screen.width };
         let left = Rect { width, ..body };
-        (areas.heads, areas.list) = (head(left), below(left));
+        (areas.column_headers, areas.list) = (head(left), below(left));
         if split {
             areas.divider = Rect { x: body.x + width, width: 1, ..body };
             let right = Rect { x: body.x + width + 2, width: body.width - width - 2, ..body };
@@ -129,7 +129,7 @@ impl Areas {
     }
 }
 
-/// Columns in front of a name: room for a mark.
+/// Columns before a name, for the mark.
 pub const FRONT: u16 = 2;
 
 /// A column of the list.
@@ -141,23 +141,23 @@ pub enum Column {
     Bar,
     /// Size.
     Size,
-    /// Bytes in the archive.
+    /// Stored size.
     Stored,
-    /// Stored to raw.
+    /// Stored size divided by size.
     Ratio,
-    /// Time of modification.
+    /// Modification time.
     Time,
     /// Permissions.
     Mode,
-    /// File, directory, link.
+    /// Kind: file, directory, link.
     Kind,
 }
 
 impl Column {
-    /// Those that can be chosen; where there is not room for all, the first ones are shown.
+    /// Selectable columns. If there is not room for all, the first ones are shown.
     pub const CHOICES: [Self; 6] = [Self::Size, Self::Ratio, Self::Time, Self::Mode, Self::Stored, Self::Kind];
 
-    /// Returns what stands above the column.
+    /// Returns the header of the column.
     pub fn title(self) -> &'static str {
         match self {
             Self::Name => "name",
@@ -171,42 +171,42 @@ impl Column {
         }
     }
 
-    /// Returns how wide it can be, the best first.
+    /// Returns the possible widths, best first.
     fn widths(self) -> &'static [u16] {
         match self {
             Self::Name => &[],
             Self::Bar => &[10, 6],
             Self::Size | Self::Stored | Self::Mode => &[10],
             Self::Ratio => &[6],
-            // A date with its time, or alone.
+            // Date and time, or date only.
             Self::Time => &[16, 10],
             Self::Kind => &[9],
         }
     }
 }
 
-/// The columns of the list that there is room for.
+/// The columns of the list that fit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Columns {
     /// Width of the name.
     pub name: u16,
-    /// Those right of it, with their widths.
+    /// The columns to the right of the name, with their widths.
     right: Vec<(Column, u16)>,
 }
 
 impl Columns {
-    /// Share of a list that its names have at least, percent, and the fewest columns they have.
+    /// Minimum width of names: percent of the list, and columns.
     const NAME: (u16, u16) = (35, 12);
-    /// Columns of the screen between two of them.
+    /// Space between columns.
     const GAP: u16 = 2;
 
-    /// Divides so many columns of the screen: first comes what rows are sorted by, then what was
-    /// chosen, in its order.
+    /// Allocates `width` columns of the screen: first to the sort column, then to the chosen
+    /// columns in their order.
     pub fn new(width: u16, bars: bool, chosen: &[Column], sorted: Option<Column>) -> Self {
         let names = Self::NAME.1.max(u16::try_from(u32::from(width) * u32::from(Self::NAME.0) / 100).unwrap_or(u16::MAX));
         let mut room = width.saturating_sub(FRONT + names + 1);
         let mut right: Vec<(Column, u16)> = Vec::new();
-        let mut take = |column: Column| {
+        let mut add = |column: Column| {
             if column.widths().is_empty() || right.iter().any(|(other, _)| *other == column) {
                 return true;
             }
@@ -215,13 +215,13 @@ impl Columns {
             right.push((column, *width));
             true
         };
-        sorted.map(&mut take);
+        sorted.map(&mut add);
         if bars {
-            // They show what stands beside them.
-            let _ = !chosen.contains(&Column::Size) || take(Column::Size);
-            take(Column::Bar);
+            // Bars belong beside the sizes that they show.
+            let _ = !chosen.contains(&Column::Size) || add(Column::Size);
+            add(Column::Bar);
         }
-        let _ = chosen.iter().all(|column| take(*column));
+        let _ = chosen.iter().all(|column| add(*column));
         let order = |column: &Column| match column {
             Column::Bar => 0,
             column => 1 + chosen.iter().position(|other| other == column).unwrap_or(chosen.len()),
@@ -231,7 +231,7 @@ impl Columns {
         Self { name: width.saturating_sub(FRONT + used + 1), right }
     }
 
-    /// Iterates over the columns right of the name: where each begins, how wide it is.
+    /// Iterates over the columns to the right of the name: start and width of each.
     pub fn right_of_name(&self) -> impl Iterator<Item = (Column, u16, u16)> {
         let mut x = FRONT + self.name;
         self.right.iter().map(move |(column, width)| {
@@ -241,12 +241,12 @@ impl Columns {
         })
     }
 
-    /// Says whether there is room for a column.
+    /// Returns whether a column is shown.
     pub fn has(&self, column: Column) -> bool {
         column == Column::Name || self.right.iter().any(|(other, _)| *other == column)
     }
 
-    /// Returns the column at a place.
+    /// Returns the column at a position.
     pub fn at(&self, x: u16) -> Column {
         let right = self.right_of_name().find(|(_, start, width)| (*start..start + width).contains(&x));
         right.map_or(Column::Name, |(column, ..)| column)
@@ -258,7 +258,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn choice_under_cursor_is_visible() {
+    fn choice_under_cursor_is_visible_and_clickable() {
         for height in 1..9 {
             for each in 1..=height {
                 for (len, cursor) in (1..12).flat_map(|len| (0..len).map(move |cursor| (len, cursor))) {
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_fit_beside_names() {
+    fn columns_fit_and_names_keep_their_minimum() {
         for width in 20..300 {
             for (bars, sorted) in [(false, None), (true, None), (true, Some(Column::Kind)), (false, Some(Column::Stored))] {
                 let columns = Columns::new(width, bars, &Column::CHOICES, sorted);
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn first_chosen_columns_fit_first() {
+    fn columns_are_allocated_in_chosen_order() {
         let shown = |width, chosen: &[Column], sorted| {
             let columns = Columns::new(width, false, chosen, sorted);
             columns.right_of_name().map(|(column, ..)| column).collect::<Vec<_>>()
@@ -312,15 +312,15 @@ mod tests {
             for height in SMALLEST.1..50 {
                 for (preview, zoom) in [(false, false), (true, false), (true, true)] {
                     let screen = Rect::new(0, 0, width, height);
-                    let areas = Areas::new(screen, Wanted { preview, zoom, share: 58, said: height % 2 == 0 });
+                    let areas = Areas::new(screen, LayoutOptions { preview, zoom, share: 58, messages: height % 2 == 0 });
                     let all = [
                         areas.header,
-                        areas.heads,
+                        areas.column_headers,
                         areas.list,
                         areas.divider,
                         areas.title,
                         areas.preview,
-                        areas.said,
+                        areas.messages,
                         areas.status,
                         areas.hints,
                     ];

@@ -51,7 +51,7 @@ pub fn page(archive: &dyn Archive, entry: &Entry, pager: &str) -> io::Result<()>
 fn is_text(archive: &dyn Archive, entry: &Entry) -> io::Result<bool> {
     let mut head = vec![0; HEAD];
     let read = archive.read_at(entry, 0, &mut head).map_err(io::Error::other)?;
-    Ok(Encoding::of(&head[..read]).is_some())
+    Ok(Encoding::detect(&head[..read]).is_some())
 }
 
 /// Writes bytes as rows of hexadecimal digits, with offsets in front and letters behind.

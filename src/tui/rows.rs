@@ -1,9 +1,10 @@
-//! The rows of a list, fetched by window: never more of the index than the window needs.
+//! The rows of a list, fetched in windows: only the part of the index that a window needs is read.
 //!
-//! A row has a *place*: in path order the number of its entry, in any other order its index there. From a place the rows behind it and in
-//! front of it are found without those between, so a directory of a million entries costs as much as one of fifty.
+//! A row has a *place*: in path order the number of its entry, in any other order its index. The
+//! rows before and after a place are found without reading those in between, so a directory with a
+//! million entries costs as much as one with fifty.
 
-pub mod typed;
+pub mod jump;
 mod walk;
 
 use std::collections::BTreeSet;
@@ -17,82 +18,83 @@ use nra_format::path::EntryPath;
 
 use walk::Walk;
 
-/// Entries of a directory that are summed up one by one: a second's work.
+/// Maximum number of entries below a directory that are summed up one by one: about one second.
 const MAX_SUMMED: u64 = 200_000;
 
-/// Entries among which those of a directory, or of a name, are sought one by one where the index is damaged, and their order is not to be relied on.
-const MAX_SOUGHT: u64 = 20_000;
+/// Maximum number of entries searched one by one for a directory or name if the index is damaged
+/// and its order is unreliable.
+const MAX_SCANNED: u64 = 20_000;
 
-/// After so many entries that are looked at one by one it is time to ask whether somebody still waits.
+/// Interval, in entries, for checking whether the request was cancelled.
 pub const STRIDE: u64 = 1_024;
 
-/// Rows that are fetched at once by whoever goes through all of them.
-const PAGE: usize = 4_096;
+/// Number of rows fetched at a time when iterating over all rows.
+const PAGE_ROWS: usize = 4_096;
 
-/// Bytes of names at which a page ends: a path may have 64 KiB, and the target of a link as many.
+/// Total length of names at which a page ends. A path and a link target may have 64 KiB each.
 const MAX_NAMES: usize = 1 << 20;
 
-/// In which order entries are listed.
+/// The order of entries in a list.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Order {
-    /// As the archive has them. Nothing has to be known in advance.
+    /// Archive order. Needs no preparation.
     #[default]
     Path,
-    /// These numbers in this order: sorted, filtered, found.
+    /// These entry numbers in this order: sorted, filtered or found.
     Listed(Arc<Vec<u64>>),
 }
 
-/// What is listed.
+/// The content of a list.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Scope {
-    /// Directory whose children are listed, `None` = the top.
+    /// Directory whose children are listed; `None` for the top.
     pub directory: Option<EntryPath>,
-    /// Directories whose children follow them (tree).
+    /// Expanded directories, whose children follow them (tree view).
     pub open: Arc<BTreeSet<EntryPath>>,
     /// Order.
     pub order: Order,
 }
 
 impl Scope {
-    /// Returns how many open directories a row is below.
+    /// Returns the number of expanded directories above a row.
     fn depth(&self, path: &EntryPath) -> u16 {
         let base = self.directory.as_ref().map_or(0, |directory| directory.components().count());
         u16::try_from(path.components().count().saturating_sub(base + 1)).unwrap_or(u16::MAX)
     }
 }
 
-/// Which rows are wanted.
+/// The requested rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Want {
-    /// The first ones.
+    /// The first rows.
     Start,
-    /// The last ones.
+    /// The last rows.
     End,
-    /// Those behind a place.
+    /// Rows after a place.
     After(u64),
-    /// Those in front of a place.
+    /// Rows before a place.
     Before(u64),
-    /// Those around a place; half of them in front.
+    /// Rows around a place, half of them before it.
     Around(u64),
-    /// Those around the row of a path, or of what contains it.
+    /// Rows around the row of a path, or of the directory that contains it.
     AroundPath(EntryPath),
 }
 
-/// One row.
+/// A row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
-    /// Where it stands.
+    /// Its place.
     pub place: u64,
     /// Number of the entry.
     pub number: u64,
-    /// How many open directories it is below.
+    /// Number of expanded directories above it.
     pub depth: u16,
-    /// What it shows.
+    /// The entry.
     pub entry: Entry,
 }
 
 impl Row {
-    /// Returns how many bytes its names have.
+    /// Returns the total length of its names, in bytes.
     pub fn names(&self) -> usize {
         self.entry.path.as_bytes().len() + self.entry.target.len()
     }
@@ -103,43 +105,44 @@ impl Row {
 pub struct Page {
     /// The rows in order.
     pub rows: Vec<Row>,
-    /// Nothing comes before them.
+    /// No rows precede them.
     pub first: bool,
-    /// Nothing comes after them.
+    /// No rows follow them.
     pub last: bool,
-    /// Index of the row that was asked for.
+    /// Index of the requested row.
     pub at: usize,
-    /// Entries that did not read.
+    /// Number of unreadable entries.
     pub lost: u64,
-    /// Numbers of everything below the directory.
+    /// Numbers of all entries below the directory.
     pub below: Range<u64>,
-    /// The index is damaged: what is known of that.
+    /// Remarks on the damage, if the index is damaged.
     pub damage: Option<Vec<String>>,
 }
 
-/// Fetches up to `count` rows, less where their names are long, as long as `go_on` says so.
+/// Fetches up to `count` rows, fewer if their names are long. Stops when `go_on` returns false.
 ///
 /// # Errors
 ///
-/// As reading the index does; single entries that do not read are counted instead. `Cancelled` when `go_on` says no.
+/// Errors from reading the index. Single unreadable entries are counted instead. `Cancelled` if
+/// `go_on` returns false.
 pub fn page(archive: &dyn Archive, scope: &Scope, want: &Want, count: usize, go_on: &dyn Fn() -> bool) -> Result<Page> {
     let below = below(archive, scope.directory.as_ref(), go_on)?;
     let page = match &scope.order {
         Order::Path => Walk::new(archive, scope, below, go_on).page(want, count),
         Order::Listed(numbers) => listed(archive, scope, numbers, below, want, count, go_on),
     }?;
-    // It may have come to light only now.
+    // Damage may have been detected only now.
     let damage = (page.lost > 0 || archive.is_index_damaged()).then(|| archive.remarks());
     Ok(Page { damage, ..page })
 }
 
-/// Hands over all rows of a scope in their order, a page at a time, with the numbers of everything below it, until `take` says that nobody waits any
-/// more; returns whether somebody does.
+/// Passes all rows of a scope to `take` in order, one page at a time, with the numbers of all
+/// entries below it. Stops when `take` or `go_on` returns false. Returns whether it ran to the end.
 ///
 /// # Errors
 ///
-/// As [`page`] and `take` do.
-pub fn each(
+/// Errors from [`page`] and `take`.
+pub fn for_each_page(
     archive: &dyn Archive,
     scope: &Scope,
     go_on: &dyn Fn() -> bool,
@@ -147,7 +150,7 @@ pub fn each(
 ) -> Result<bool> {
     let mut want = Want::Start;
     loop {
-        let page = match page(archive, scope, &want, PAGE, go_on) {
+        let page = match page(archive, scope, &want, PAGE_ROWS, go_on) {
             Err(Error::Cancelled) => return Ok(false),
             page => page?,
         };
@@ -162,11 +165,11 @@ pub fn each(
     }
 }
 
-/// Returns the numbers of everything below `directory`.
+/// Returns the numbers of all entries below `directory`.
 ///
 /// # Errors
 ///
-/// `NotFound` when there is no such directory; otherwise as [`subtree`].
+/// `NotFound` if there is no such directory; otherwise as for [`subtree`].
 pub fn below(archive: &dyn Archive, directory: Option<&EntryPath>, go_on: &dyn Fn() -> bool) -> Result<Range<u64>> {
     let Some(path) = directory else { return Ok(0..archive.entry_count()) };
     let range = subtree(archive, path, go_on)?;
@@ -176,48 +179,49 @@ pub fn below(archive: &dyn Archive, directory: Option<&EntryPath>, go_on: &dyn F
     Ok(range.start + 1..range.end)
 }
 
-/// Returns the numbers of `directory` and everything below it; where the index is too damaged to tell, of what of it reads, which is looked for as long
-/// as `go_on` says so.
+/// Returns the numbers of `directory` and all entries below it. If the index is too damaged,
+/// readable entries are searched one by one as long as `go_on` returns true.
 ///
 /// # Errors
 ///
-/// As reading the index does. `Cancelled` when `go_on` says no.
+/// Errors from reading the index. `Cancelled` if `go_on` returns false.
 pub fn subtree(archive: &dyn Archive, directory: &EntryPath, go_on: &dyn Fn() -> bool) -> Result<Range<u64>> {
     let damage = match archive.subtree(Some(directory.as_bytes())) {
         Err(error @ Error::Corrupt { .. }) if archive.is_index_damaged() => error,
         told => return told,
     };
     let belongs = |entry: &Entry| entry.path == *directory || entry.path.is_below(directory);
-    let found = sought(archive, 0..archive.entry_count(), go_on, belongs)?;
+    let found = scan(archive, 0..archive.entry_count(), go_on, belongs)?;
     let (first, last) = found.first().zip(found.last()).ok_or(damage)?;
     Ok(*first..last + 1)
 }
 
-/// Returns the numbers of the first entries of a range that are so: looked at one by one, as long as `go_on` says so.
-fn sought(
+/// Returns the numbers in a range whose entries match, checking a limited number of entries one by
+/// one as long as `go_on` returns true.
+fn scan(
     archive: &dyn Archive,
     range: Range<u64>,
     go_on: &dyn Fn() -> bool,
-    is_so: impl Fn(&Entry) -> bool,
+    matches: impl Fn(&Entry) -> bool,
 ) -> Result<Vec<u64>> {
     let mut found = Vec::new();
-    for number in range.start..range.end.min(range.start.saturating_add(MAX_SOUGHT)) {
+    for number in range.start..range.end.min(range.start.saturating_add(MAX_SCANNED)) {
         if number.is_multiple_of(STRIDE) && !go_on() {
             return Err(Error::Cancelled);
         }
-        if archive.entry(number).is_ok_and(|entry| is_so(&entry)) {
+        if archive.entry(number).is_ok_and(|entry| matches(&entry)) {
             found.push(number);
         }
     }
     Ok(found)
 }
 
-/// Sums up what lies below a directory, itself counted: where the index is damaged of what reads, entry by entry, as long as `go_on` says so. `None`
-/// when it does not, or when there is too much of it.
+/// Sums up a directory and all entries below it. If the index is damaged, readable entries are
+/// summed one by one. Returns `None` if `go_on` returns false or there are too many entries.
 ///
 /// # Errors
 ///
-/// As reading the index does.
+/// Errors from reading the index.
 pub fn totals(archive: &dyn Archive, directory: &EntryPath, go_on: &dyn Fn() -> bool) -> Result<Option<Totals>> {
     let numbers = subtree(archive, directory, go_on)?;
     if !archive.is_index_damaged() {
@@ -228,7 +232,7 @@ pub fn totals(archive: &dyn Archive, directory: &EntryPath, go_on: &dyn Fn() -> 
         if index >= MAX_SUMMED || index.is_multiple_of(STRIDE) && !go_on() {
             return Ok(None);
         }
-        // There may be others among them: numbers are not to be relied on.
+        // The numbers may include other entries, because the order is unreliable.
         if let Some(entry) = entry.ok().filter(|entry| entry.path.is_below(directory)) {
             totals.entries += 1;
             totals.content_bytes = totals.content_bytes.saturating_add(entry.size);
@@ -248,7 +252,7 @@ fn listed(
 ) -> Result<Page> {
     let len = numbers.len();
     let clamp = |place: u64| usize::try_from(place).unwrap_or(len).min(len);
-    // Rows in front of a place, and from it on.
+    // Rows before a place, and from it on.
     let around = |place: usize| (place, count.saturating_sub(count / 2).max(count.saturating_sub(place)));
     let (at, behind) = match want {
         Want::Start => (0, count),
@@ -262,7 +266,7 @@ fn listed(
         }
     };
     let mut page = Page { below, ..Page::default() };
-    // Nothing is in front of what comes first, or behind what is asked for.
+    // No rows are needed before the start or before an `After` place.
     let front = if matches!(want, Want::Start | Want::After(_)) { 0 } else { count - behind };
     let mut read = |places: &mut dyn Iterator<Item = usize>, rows: &mut Vec<Row>| -> Result<Option<usize>> {
         let (mut names, mut reached) = (0, None);
@@ -315,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_are_cut_from_a_directory() {
+    fn windows_of_a_directory() {
         let archive = sample::archive(&["a/1", "a/2", "a/deep/x", "b", "c/1", "d"]);
         let top = Scope::default();
         let all = page(&*archive, &top, &Want::Start, 10).unwrap();
@@ -340,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn open_directories_show_what_is_below() {
+    fn expanded_directories_show_their_entries() {
         let archive = sample::archive(&["a/1", "a/deep/x", "b"]);
         let open = BTreeSet::from([EntryPath::try_from("a").unwrap()]);
         let scope = Scope { open: Arc::new(open), ..Scope::default() };
@@ -350,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn listed_numbers_come_in_their_order() {
+    fn listed_numbers_keep_their_order() {
         let archive = sample::archive(&["a", "b", "c"]);
         let scope = Scope { order: Order::Listed(vec![2, 0].into()), ..Scope::default() };
         let both = page(&*archive, &scope, &Want::Start, 9).unwrap();
@@ -361,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_that_nobody_waits_for_are_not_read() {
+    fn cancelled_rows_are_not_read() {
         let archive = sample::archive(&["a/1", "b", "c"]);
         let listed = Order::Listed(Arc::new(vec![2, 0]));
         for order in [Order::Path, listed] {
@@ -374,12 +378,12 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
         #[test]
-        fn windows_put_together_are_the_list(
+        fn joined_windows_are_the_whole_list(
             names in proptest::collection::btree_set("[ab]{1,2}(/[ab]{1,2}){0,3}", 1..30),
             open in proptest::collection::btree_set("[ab]{1,2}(/[ab]{1,2}){0,2}", 0..6),
             step in 1usize..5,
         ) {
-            // A file can't have anything below it.
+            // A file cannot contain entries.
             let names: Vec<&str> = names.iter().map(String::as_str)
                 .filter(|name| !names.iter().any(|other| other.starts_with(&format!("{name}/"))))
                 .collect();

@@ -28,7 +28,7 @@ use crate::state::{State, Tone};
 use crate::stored_positions::StoredPositions;
 use crate::terminal::{self, Screen};
 use crate::terminal_query::{TerminalReply, begins_late, query, rest_of_late};
-use crate::theme::{Depth, Ground, Theme};
+use crate::theme::{Background, Depth, Theme};
 use crate::update::{keep, start};
 use crate::workers::{FAULT, Workers, catch_fault, missing_password};
 use crate::{opening, program, signals};
@@ -85,7 +85,7 @@ pub fn run(archive: Option<Opened>, options: &Options) -> io::Result<BackgroundR
         state.settings.theme = theme(options, told.ground);
     }
     let protocol = known.unwrap_or(if told.sixel && font.is_some() { Protocol::Sixel } else { Protocol::Blocks });
-    state.preview.canvas = Canvas { protocol, font: font.unwrap_or(canvas::FONT), ..Canvas::default() };
+    state.preview.canvas = Canvas { protocol, font: font.unwrap_or(canvas::DEFAULT_FONT), ..Canvas::default() };
     screen.draws(protocol);
     let mut session = Session::new(state, work, events);
     session.file = file.unwrap_or_default();
@@ -247,15 +247,15 @@ fn remember(state: &mut State) {
     drop(memory.write(&state.places.visited));
 }
 
-/// Returns the colours from the settings, the environment or the terminal's response.
-fn theme(options: &Options, told: Option<Ground>) -> Theme {
+/// Returns the colours: those that were asked for, or as the environment says, or as the terminal has told.
+fn theme(options: &Options, told: Option<Background>) -> Theme {
     let variable = |name: &str| options.environment.text(name);
     let depth = terminal::depth(variable);
     let ground = terminal::ground(variable).or(told).unwrap_or_default();
     match options.config.theme {
         ThemeName::Auto => Theme::new(ground, depth),
-        ThemeName::Dark => Theme::new(Ground::Dark, depth),
-        ThemeName::Light => Theme::new(Ground::Light, depth),
+        ThemeName::Dark => Theme::new(Background::Dark, depth),
+        ThemeName::Light => Theme::new(Background::Light, depth),
         ThemeName::Mono => Theme::new(ground, Depth::Mono),
     }
 }
@@ -270,12 +270,12 @@ fn needs_ground(options: &Options) -> bool {
 /// to be queried.
 fn protocol(options: &Options, state: &State) -> Option<Protocol> {
     let rich = state.settings.theme.depth != Depth::Mono && !state.settings.ascii;
-    let by_environment = || match canvas::known(|name| options.environment.text(name)) {
-        // Without colours, or with a screen reader, pictures are drawn in shades.
+    let by_environment = || match canvas::detect(|name| options.environment.text(name)) {
+        // Shades are for those who want no colours, and for whom the screen is read out.
         _ if !rich || state.settings.linear => Some(Protocol::Blocks),
         known => known,
     };
-    options.config.pictures.chosen(rich).or_else(by_environment)
+    options.config.pictures.protocol(rich).or_else(by_environment)
 }
 
 /// Returns the event for an error, which asks for a password if one is missing.

@@ -166,12 +166,12 @@ impl Session {
     fn process(&mut self, event: Event) -> Vec<Effect> {
         let typed = matches!(event, Event::Key(_) | Event::Paste(_) | Event::Mouse(_) | Event::Resize(..));
         if let Some(keyboard) = self.keyboard.as_mut().filter(|_| typed) {
-            keyboard.event_processed();
+            keyboard.event_received();
         }
         let effects = self.feed(event);
         // Keys typed from now on may be for the shell or another program.
         match &mut self.keyboard {
-            Some(keyboard) if effects.iter().any(Effect::hands_over) => keyboard.rest(),
+            Some(keyboard) if effects.iter().any(Effect::hands_over) => keyboard.pause(),
             _ => self.read_on(),
         }
         effects
@@ -180,7 +180,7 @@ impl Session {
     /// Lets the keyboard thread read on.
     pub(super) fn read_on(&mut self) {
         if let Some(keyboard) = &mut self.keyboard {
-            keyboard.go_on(self.state.input.copying || !self.state.input.queue.is_empty());
+            keyboard.resume(self.state.input.copying || !self.state.input.queue.is_empty());
         }
     }
 
@@ -243,12 +243,12 @@ mod tests {
     use crate::keymap::Keymap;
     use crate::requests::RequestKind;
     use crate::sample;
-    use crate::theme::{Depth, Ground, Theme};
+    use crate::theme::{Background, Depth, Theme};
 
     #[test]
     fn cancelled_copy_is_deleted() {
         let archive = sample::archive(&["a"]);
-        let state = State::new(Facts::default(), Theme::new(Ground::Dark, Depth::Mono), Keymap::default(), 80, 24);
+        let state = State::new(Facts::default(), Theme::new(Background::Dark, Depth::Mono), Keymap::default(), 80, 24);
         let (sender, events) = unbounded();
         let mut session = Session::new(state, Workers::start(&archive, &sender), events);
         let entry = archive.entry(0).unwrap();

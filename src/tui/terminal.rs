@@ -18,8 +18,8 @@ use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 
 use crate::canvas::Protocol;
-use crate::preview::sent;
-use crate::theme::{Depth, Ground};
+use crate::preview::terminal_image;
+use crate::theme::{Background, Depth};
 
 /// Presses, releases and drags are told, in numbers; mere movements, one event a cell, are not
 /// (`?1003`).
@@ -183,7 +183,7 @@ fn give_back() {
     let _sending = sending();
     if TAKEN.swap(false, Ordering::SeqCst) {
         if KEEPS.load(Ordering::SeqCst) {
-            let _ = stdout().write_all(sent::FORGET.as_bytes());
+            let _ = stdout().write_all(terminal_image::DELETE_IMAGE.as_bytes());
         }
         let _ = execute!(stdout(), DisableMouseCapture, DisableBracketedPaste, LeaveAlternateScreen, cursor::Show);
         let _ = disable_raw_mode();
@@ -255,12 +255,12 @@ pub fn font() -> Option<(u16, u16)> {
 }
 
 /// Says which background the terminal has, if its environment tells.
-pub fn ground(variable: impl Fn(&str) -> Option<String>) -> Option<Ground> {
+pub fn ground(variable: impl Fn(&str) -> Option<String>) -> Option<Background> {
     // Such as `15;0`: the last number is the background; 7 and 9 to 15 are light.
     let colors = variable("COLORFGBG").unwrap_or_default();
     let background = colors.rsplit(';').next().and_then(|number| number.parse::<u8>().ok());
     let light = |number| number == 7 || (9..=15).contains(&number);
-    background.map(|number| if light(number) { Ground::Light } else { Ground::Dark })
+    background.map(|number| if light(number) { Background::Light } else { Background::Dark })
 }
 
 #[cfg(test)]
@@ -354,7 +354,7 @@ mod tests {
             assert!(on < off && off < told, "{mode}: {text:?}");
         }
         assert!(at("\x1b[?25l") < at("\x1b[?25h") && at("\x1b[?25h") < told, "{text:?}");
-        assert!(at(sent::FORGET) < told);
+        assert!(at(terminal_image::DELETE_IMAGE) < told);
         // Given back once: the guard has nothing left to do when the panic passes it.
         assert_eq!(text.matches("\x1b[?1049l").count(), 1, "{text:?}");
     }
@@ -368,8 +368,8 @@ mod tests {
         assert_eq!(depth(with(&[("TERM", "xterm-256color"), ("NO_COLOR", "1")])), Depth::Mono);
         assert_eq!(depth(with(&[("TERM", "xterm"), ("NO_COLOR", "")])), Depth::Ansi);
         assert_eq!(depth(with(&[("TERM", "xterm"), ("COLORTERM", "truecolor")])), Depth::True);
-        assert_eq!(ground(with(&[("COLORFGBG", "0;15")])), Some(Ground::Light));
-        assert_eq!(ground(with(&[("COLORFGBG", "15;default;0")])), Some(Ground::Dark));
+        assert_eq!(ground(with(&[("COLORFGBG", "0;15")])), Some(Background::Light));
+        assert_eq!(ground(with(&[("COLORFGBG", "15;default;0")])), Some(Background::Dark));
         assert_eq!(ground(with(&[])), None);
         assert!(!is_plain(with(&[])) && !is_plain(with(&[("LANG", "de_DE.UTF-8")])));
         assert!(is_plain(with(&[("LC_ALL", "C"), ("LANG", "C.UTF-8")])) && is_plain(with(&[("LANG", "de_DE")])));

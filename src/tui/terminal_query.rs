@@ -9,7 +9,7 @@ use rustix::termios::{OptionalActions, SpecialCodeIndex, tcgetattr, tcsetattr};
 
 use crate::event::Event;
 use crate::key::Key;
-use crate::theme::Ground;
+use crate::theme::Background;
 
 /// Longest silence of the terminal, tenths of a second. A terminal without support does not
 /// respond, but the line may be slow.
@@ -25,7 +25,7 @@ const MAX_ANSWER: usize = 1024;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TerminalReply {
     /// Its background.
-    pub ground: Option<Ground>,
+    pub ground: Option<Background>,
     /// It draws sixels.
     pub sixel: bool,
     /// Keys that were pressed meanwhile.
@@ -84,9 +84,9 @@ fn understood(bytes: &[u8]) -> TerminalReply {
         let answer: Vec<u8> = rest.drain(start..end).collect();
         let text = std::str::from_utf8(&answer[5..]).ok()?;
         let text = text.trim_end_matches(['\x07', '\\', '\x1b']);
-        Some(if lightness(text)? > 0.5 { Ground::Light } else { Ground::Dark })
+        Some(if lightness(text)? > 0.5 { Background::Light } else { Background::Dark })
     });
-    TerminalReply { ground, sixel, typed: Key::read(&rest) }
+    TerminalReply { ground, sixel, typed: Key::decode(&rest) }
 }
 
 /// Returns whether a key may be the start of a late response: `ESC ]`.
@@ -192,10 +192,10 @@ mod tests {
     #[test]
     fn background_is_detected_and_keys_are_kept() {
         for (answer, ground) in [
-            ("rgb:ffff/ffff/ffff\x07", Some(Ground::Light)),
-            ("rgb:1e1e/1e1e/2e2e\x1b\\", Some(Ground::Dark)),
-            ("rgb:f/f/8\x07", Some(Ground::Light)),
-            ("rgba:0000/0000/0000/ffff\x07", Some(Ground::Dark)),
+            ("rgb:ffff/ffff/ffff\x07", Some(Background::Light)),
+            ("rgb:1e1e/1e1e/2e2e\x1b\\", Some(Background::Dark)),
+            ("rgb:f/f/8\x07", Some(Background::Light)),
+            ("rgba:0000/0000/0000/ffff\x07", Some(Background::Dark)),
             ("rgb:/0/0\x07", None),
             ("white\x07", None),
             ("rgb:fffffffffffffff/0/0\x07", None),

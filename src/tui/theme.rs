@@ -1,25 +1,25 @@
-//! Colours by role. Meaning is never in a colour alone: every role also has a symbol, a word or a
-//! modifier.
+//! Colours by role. No information is conveyed by colour alone: every role also has a symbol, a
+//! word or a modifier.
 
 use ratatui::style::{Color, Modifier, Style};
 
-/// How many colours the terminal shows.
+/// The colours that a terminal supports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Depth {
-    /// None: bold, dim and reverse only.
+    /// None: only bold, dim and reverse.
     Mono,
-    /// The 16 of the terminal's own theme.
+    /// The 16 colours of the terminal's own theme.
     #[default]
     Ansi,
-    /// 256.
+    /// 256 colours.
     Indexed,
-    /// 24 bits.
+    /// 24-bit colours.
     True,
 }
 
-/// Which background the colours are made for.
+/// The background that the colours are chosen for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Ground {
+pub enum Background {
     /// Light text on dark.
     #[default]
     Dark,
@@ -27,48 +27,48 @@ pub enum Ground {
     Light,
 }
 
-/// A style for each role.
+/// The style of each role.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Theme {
-    /// How many colours there are.
+    /// The supported colours.
     pub depth: Depth,
     /// Ordinary text.
     pub text: Style,
-    /// What is there but not important: column heads, rules, line numbers.
+    /// Less important text: column headers, rules, line numbers.
     pub dim: Style,
     /// Names of directories.
     pub directory: Style,
     /// Names of symlinks.
     pub link: Style,
-    /// Names of fifos and devices.
+    /// Names of FIFOs and devices.
     pub special: Style,
-    /// The row under the cursor, in the pane that has the focus.
+    /// The row under the cursor in the focused pane.
     pub cursor: Style,
-    /// The same in the other pane.
+    /// The row under the cursor in the other pane.
     pub cursor_away: Style,
     /// Marked rows.
     pub mark: Style,
     /// Titles, keys, the path.
     pub accent: Style,
-    /// Letters that matched a search.
+    /// Matching letters of a search.
     pub hit: Style,
-    /// Remarks.
+    /// Warnings.
     pub warning: Style,
-    /// Failures.
+    /// Errors.
     pub error: Style,
-    /// Done.
+    /// Success.
     pub success: Style,
     /// Control characters and other bytes that are not text.
     pub symbol: Style,
     /// Frame of a dialog.
     pub frame: Style,
-    /// Ground of a dialog.
+    /// Background of a dialog.
     pub dialog: Style,
-    /// The done part of a bar.
+    /// The filled part of a bar.
     pub bar: Style,
 }
 
-/// One colour in each depth: of the 16, of the 256, exactly.
+/// One colour in each depth: of the 16, of the 256, in 24 bits.
 struct Shade(Color, u8, (u8, u8, u8));
 
 impl Shade {
@@ -88,8 +88,8 @@ impl Shade {
 
 impl Theme {
     /// Returns the theme for a terminal.
-    pub fn new(ground: Ground, depth: Depth) -> Self {
-        let dark = ground == Ground::Dark;
+    pub fn new(ground: Background, depth: Depth) -> Self {
+        let dark = ground == Background::Dark;
         let pick = |on_dark: Shade, on_light: Shade| if dark { on_dark } else { on_light };
         let blue = pick(Shade(Color::Blue, 110, (137, 180, 250)), Shade(Color::Blue, 25, (30, 92, 179)));
         let teal = pick(Shade(Color::Cyan, 116, (130, 205, 205)), Shade(Color::Cyan, 30, (0, 118, 125)));
@@ -139,8 +139,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn modifiers_distinguish_roles_without_colours() {
-        let mono = Theme::new(Ground::Dark, Depth::Mono);
+    fn monochrome_roles_differ_by_modifier() {
+        let mono = Theme::new(Background::Dark, Depth::Mono);
         for style in [mono.text, mono.dim, mono.directory, mono.cursor, mono.mark, mono.error, mono.hit, mono.dialog] {
             assert_eq!((style.fg, style.bg), (None, None));
         }
@@ -150,10 +150,10 @@ mod tests {
     }
 
     #[test]
-    fn the_sixteen_colours_are_those_of_the_terminal() {
-        let ansi = Theme::new(Ground::Light, Depth::Ansi);
+    fn ansi_colours_come_from_the_terminal() {
+        let ansi = Theme::new(Background::Light, Depth::Ansi);
         assert_eq!(ansi.directory.fg, Some(Color::Blue));
         assert!(ansi.cursor.add_modifier.contains(Modifier::REVERSED));
-        assert!(matches!(Theme::new(Ground::Light, Depth::True).directory.fg, Some(Color::Rgb(..))));
+        assert!(matches!(Theme::new(Background::Light, Depth::True).directory.fg, Some(Color::Rgb(..))));
     }
 }

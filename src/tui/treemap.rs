@@ -1,11 +1,11 @@
-//! Areas in proportion to sizes, as square as they can be.
+//! A squarified treemap: rectangles with areas proportional to sizes.
 
 use ratatui::layout::Rect;
 
-/// A character of the screen is so many times as high as it is wide.
+/// Height of a character cell divided by its width.
 const ASPECT: f64 = 2.0;
 
-/// An area while it is divided: left, top, width, height, in columns.
+/// An undivided area in columns: left, top, width, height.
 #[derive(Debug, Clone, Copy)]
 struct Space {
     x: f64,
@@ -14,8 +14,8 @@ struct Space {
     height: f64,
 }
 
-/// Divides `area` between `sizes`, the largest first: one rectangle each, empty for those that are
-/// too small to be seen. They don't overlap.
+/// Divides `area` among `sizes`, sorted in descending order. Returns one rectangle each; rectangles
+/// too small to be visible are empty. They do not overlap.
 pub fn squarified(sizes: &[u64], area: Rect) -> Vec<Rect> {
     let mut tiles = vec![Rect::default(); sizes.len()];
     let total: f64 = sizes.iter().map(|&size| size as f64).sum();
@@ -25,7 +25,7 @@ pub fn squarified(sizes: &[u64], area: Rect) -> Vec<Rect> {
     while next < sizes.len() && space.width >= 0.5 && space.height >= 0.5 {
         let short = space.width.min(space.height);
         let (mut end, mut sum) = (next + 1, sizes[next] as f64 * scale);
-        // A row takes one more while that makes its worst tile squarer.
+        // A row grows while this makes its worst tile squarer.
         while end < sizes.len() {
             let (largest, own) = (sizes[next] as f64 * scale, sizes[end] as f64 * scale);
             let before = worst(sum, largest, sizes[end - 1] as f64 * scale, short);
@@ -61,13 +61,13 @@ pub fn squarified(sizes: &[u64], area: Rect) -> Vec<Rect> {
     tiles
 }
 
-/// Returns how far from square the worst tile of a row is, 1 or more.
+/// Returns the worst aspect ratio in a row of tiles, 1 or more.
 fn worst(sum: f64, largest: f64, smallest: f64, short: f64) -> f64 {
     let side = short * short;
     (side * largest / (sum * sum)).max(sum * sum / (side * smallest))
 }
 
-/// Rounds both edges of a part to characters, so that neighbours share them.
+/// Rounds the edges of a tile to whole cells, so that neighbours share them.
 fn cells(part: Space, area: Rect) -> Rect {
     // Edges lie within the area, so the numbers are small and not negative.
     let edge = |at: f64, most: u16| (at.round().clamp(0.0, f64::from(most))) as u16;
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tiles_are_proportional_to_sizes() {
+    fn tiles_are_proportional() {
         let area = Rect::new(2, 3, 80, 20);
         let tiles = squarified(&[6, 6, 4, 3, 2, 2, 1], area);
         for (tile, size) in tiles.iter().zip([6.0, 6.0, 4.0, 3.0, 2.0, 2.0, 1.0]) {

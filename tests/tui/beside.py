@@ -78,7 +78,7 @@ def nothing(hands, directory):
 
 def look_nra(hands, directory):
     hands.press("/")
-    hands.sees("Find below here")
+    hands.sees("Find in this directory")
     hands.type("f0077.json")
     hands.sees("f0077.json")
     hands.press("Enter")
@@ -142,7 +142,7 @@ def pick_nra(hands, directory):
     hands.sees("all terms must match")
     hands.type("*.md")
     hands.press("Enter")
-    hands.sees("found: *.md")
+    hands.sees("query: *.md")
     hands.press("A", "E")
     hands.until(lambda: len(list(directory.rglob("*.md"))) == 20)
 

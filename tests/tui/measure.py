@@ -108,7 +108,7 @@ def main():
             print("a key: %.1f ms of CPU" % ((browser.cpu() - start) * 10))
             print("after looking around: %.1f MB" % (browser.memory() / 1e6))
             terminal.keys("/")
-            terminal.sees("Find below here")
+            terminal.sees("Find in this directory")
             start = browser.cpu()
             hits = browser.after("00987654.json", lambda: terminal.types("987654.json"))
             whole = browser.after("%s" % format(arguments.entries + 1 + -(-arguments.entries // 1000), ","), lambda: None)

@@ -162,9 +162,9 @@ def bombs(room):
     terminal = room.browse("--pictures", "sixel")
     terminal.types("jjj")
     terminal.sees("BMP · 40000 × 40000")
-    terminal.sees("too large to be drawn")
+    terminal.sees("too large to display")
     terminal.types("j")
-    terminal.sees("too large to be drawn: it would take")
+    terminal.sees("too large to display: needs")
     assert not terminal.screen.pictures
     terminal.types("j")
     terminal.sees("the end")

@@ -1,4 +1,4 @@
-//! In which encoding text is, as far as its first bytes tell.
+//! Detects the encoding of text from its first bytes.
 
 use std::borrow::Cow;
 
@@ -7,27 +7,28 @@ use regex::bytes::{Regex, RegexBuilder};
 
 use crate::preview::seek;
 
-/// An encoding of text.
+/// A text encoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Encoding {
-    /// UTF-8, and ASCII.
+    /// UTF-8, including ASCII.
     #[default]
     Utf8,
-    /// UTF-16, the lower byte first.
+    /// UTF-16, little-endian.
     Utf16Le,
-    /// UTF-16, the higher byte first.
+    /// UTF-16, big-endian.
     Utf16Be,
-    /// Latin-1, with what Windows adds to it.
+    /// Latin-1 with the additions of Windows-1252.
     Latin,
 }
 
 impl Encoding {
-    /// Tells the encoding of text by its start; `None` for what is no text.
+    /// Detects the encoding of text from its start. Returns `None` for binary content.
     ///
-    /// UTF-16 has to have its mark in front. Latin-1 is what is not UTF-8, has no control characters, and is ASCII for the most part.
-    pub fn of(head: &[u8]) -> Option<Self> {
+    /// UTF-16 requires a byte order mark. Latin-1 is assumed for content that is not UTF-8, has no
+    /// control characters and is mostly ASCII.
+    pub fn detect(head: &[u8]) -> Option<Self> {
         for (mark, encoding) in [(b"\xff\xfe", Self::Utf16Le), (b"\xfe\xff", Self::Utf16Be)] {
-            // Two zero bytes behind it would be UTF-32.
+            // Two zero bytes after the mark would mean UTF-32.
             if head.starts_with(mark) && head.get(2..4) != Some(b"\0\0") {
                 let text = encoding.decode(&head[..head.len() & !1]);
                 return is_text(&String::from_utf8_lossy(&text), text.len()).then_some(encoding);
@@ -41,7 +42,7 @@ impl Encoding {
         (high * 3 <= head.len() && !head.iter().any(control)).then_some(Self::Latin)
     }
 
-    /// Returns the name, where it is worth telling.
+    /// Returns the name, unless it is the usual encoding.
     pub fn name(self) -> Option<&'static str> {
         match self {
             Self::Utf8 => None,
@@ -50,12 +51,12 @@ impl Encoding {
         }
     }
 
-    /// Returns the bytes of the smallest unit.
+    /// Returns the length of a code unit, in bytes.
     pub fn unit(self) -> usize {
         if matches!(self, Self::Utf16Le | Self::Utf16Be) { 2 } else { 1 }
     }
 
-    /// Iterates over the places behind line breaks. The bytes begin with a whole unit.
+    /// Iterates over the offsets after line breaks. The bytes start with a whole code unit.
     pub fn lines(self, bytes: &[u8]) -> impl Iterator<Item = usize> {
         let newline: &[u8] = match self {
             Self::Utf8 | Self::Latin => b"\n",
@@ -66,7 +67,7 @@ impl Encoding {
         units.filter(move |(_, unit)| *unit == newline).map(move |(at, _)| (at + 1) * newline.len())
     }
 
-    /// Returns text as UTF-8, without a mark in front.
+    /// Converts text to UTF-8, without a byte order mark.
     pub fn decode(self, bytes: &[u8]) -> Cow<'_, [u8]> {
         let encoding = match self {
             Self::Utf8 => return Cow::Borrowed(bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes)),
@@ -77,7 +78,7 @@ impl Encoding {
         Cow::Owned(encoding.decode_with_bom_removal(bytes).0.into_owned().into_bytes())
     }
 
-    /// Makes a pattern of a text that is typed, for text in this encoding.
+    /// Builds a search pattern for text in this encoding.
     pub fn pattern(self, needle: &str) -> Option<Regex> {
         if self == Self::Utf8 {
             return seek::pattern(needle);
@@ -107,7 +108,8 @@ impl Encoding {
     }
 }
 
-/// Says whether bytes are UTF-8 text: no NUL, hardly anything that is not UTF-8, few control characters.
+/// Returns whether bytes are UTF-8 text: no NUL, hardly any invalid sequences, few control
+/// characters.
 fn is_utf8(head: &[u8]) -> bool {
     if head.contains(&0) {
         return false;
@@ -117,16 +119,16 @@ fn is_utf8(head: &[u8]) -> bool {
     let mut parts = head.utf8_chunks().peekable();
     while let Some(part) = parts.next() {
         valid.push_str(part.valid());
-        // The last character may only be cut off.
+        // The last character may be cut off.
         if parts.peek().is_some() {
             invalid += part.invalid().len();
         }
     }
-    // One strange byte in twenty is Latin-1 rather than damage.
+    // One invalid byte in twenty suggests Latin-1 rather than damage.
     invalid * 200 <= head.len() && is_text(&valid, head.len())
 }
 
-/// Says whether few of so many bytes are control characters.
+/// Returns whether text of `len` bytes has few control characters.
 fn is_text(text: &str, len: usize) -> bool {
     let strange = text.chars().filter(|c| c.is_control() && !c.is_whitespace() && *c != '\u{1b}').count();
     strange * 20 <= len
@@ -141,21 +143,21 @@ mod tests {
     }
 
     #[test]
-    fn encodings_are_told_by_the_start() {
-        assert_eq!(Encoding::of("naïve\n\tcafé".as_bytes()), Some(Encoding::Utf8));
-        assert_eq!(Encoding::of(&"日本".as_bytes()[..5]), Some(Encoding::Utf8));
-        assert_eq!(Encoding::of(b"\x1b[31mred\x1b[0m"), Some(Encoding::Utf8));
-        assert_eq!(Encoding::of(&utf16("Grüße\n")), Some(Encoding::Utf16Le));
+    fn encodings_are_detected_from_the_start() {
+        assert_eq!(Encoding::detect("naïve\n\tcafé".as_bytes()), Some(Encoding::Utf8));
+        assert_eq!(Encoding::detect(&"日本".as_bytes()[..5]), Some(Encoding::Utf8));
+        assert_eq!(Encoding::detect(b"\x1b[31mred\x1b[0m"), Some(Encoding::Utf8));
+        assert_eq!(Encoding::detect(&utf16("Grüße\n")), Some(Encoding::Utf16Le));
         let swapped: Vec<u8> = utf16("Grüße\n").chunks(2).flat_map(|pair| [pair[1], pair[0]]).collect();
-        assert_eq!(Encoding::of(&swapped), Some(Encoding::Utf16Be));
-        assert_eq!(Encoding::of(b"Gr\xfc\xdfe aus K\xf6ln\n"), Some(Encoding::Latin));
+        assert_eq!(Encoding::detect(&swapped), Some(Encoding::Utf16Be));
+        assert_eq!(Encoding::detect(b"Gr\xfc\xdfe aus K\xf6ln\n"), Some(Encoding::Latin));
         for bytes in [&b"PK\x03\x04\0\0"[..], &[0x89, 0xff, 0xfe, 0x91, 0x80, 0x81], b"\xff\xfe\0\0a\0\0\0", b"\x01abc\xe9 def"] {
-            assert_eq!(Encoding::of(bytes), None, "{bytes:?}");
+            assert_eq!(Encoding::detect(bytes), None, "{bytes:?}");
         }
     }
 
     #[test]
-    fn text_is_decoded_and_sought() {
+    fn text_is_decoded_and_searched() {
         let text = utf16("One\r\nGrüße\n");
         let lines: Vec<usize> = Encoding::Utf16Le.lines(&text).collect();
         assert_eq!(lines, [12, 24]);

@@ -1,4 +1,4 @@
-//! Rows of cells in aligned columns: what headers tell of a file, and files of comma- or tab-separated values.
+//! Tables with aligned columns: descriptions of file headers, and comma- or tab-separated values.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -14,65 +14,65 @@ use nra_format::describe::Description;
 use nra_format::entry::Entry;
 use nra_format::error::Result;
 
-/// Columns of separated values that are shown.
+/// Maximum number of columns of separated values.
 const MAX_COLUMNS: usize = 100;
-/// Columns of the screen that a cell takes at most.
-const MAX_WIDTH: usize = 40;
-/// Bytes of a cell that are kept.
-const MAX_CELL: usize = 160;
+/// Maximum width of a cell, in columns of the screen.
+const MAX_CELL_WIDTH: usize = 40;
+/// Maximum length of a cell, in bytes.
+const MAX_CELL_LEN: usize = 160;
 
 /// A window of rows.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Page {
-    /// The format, for people.
+    /// Name of the format.
     pub format: &'static str,
-    /// Labels and values above the rows; they scroll with them.
+    /// Labels and values above the rows. They scroll with the rows.
     pub facts: Vec<(String, String)>,
-    /// Names of the columns.
+    /// Column headers.
     pub heads: Vec<String>,
     /// The rows.
     pub rows: Vec<Row>,
-    /// Columns of the screen that each column takes.
+    /// Width of each column, in columns of the screen.
     pub widths: Vec<usize>,
-    /// Columns of numbers stand to the right.
+    /// Whether each column is numeric. Numbers are right-aligned.
     pub numbers: Vec<bool>,
-    /// What stands between the values, where the rows are content.
+    /// The separator, if the rows are content.
     pub separator: Option<u8>,
-    /// Rows that are not here though the window is whole.
-    pub left_out: u64,
-    /// The window begins with the content.
+    /// Number of rows that are not loaded although the window is complete.
+    pub hidden_rows: u64,
+    /// The window starts at the start of the content.
     pub at_start: bool,
-    /// The window ends with the content.
+    /// The window ends at the end of the content.
     pub at_end: bool,
 }
 
 /// A row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
-    /// Where it begins in the content, bytes; 0 for what is not content.
+    /// Its offset in the content, in bytes; 0 if it is not content.
     pub offset: u64,
-    /// Its cells, harmless to show.
+    /// Its cells, printable.
     pub cells: Vec<String>,
 }
 
 impl Page {
-    /// Rows above those of cells: facts, a blank one, heads.
+    /// Number of rows above the cells: facts, a blank row, column headers.
     fn above(&self) -> usize {
         let gap = usize::from(!self.facts.is_empty() && !self.heads.is_empty());
         self.facts.len() + gap + usize::from(!self.heads.is_empty())
     }
 
-    /// Finds out how wide the columns are, and which hold numbers.
+    /// Determines the widths of the columns and which are numeric.
     fn measure(mut self) -> Self {
         let columns = self.rows.iter().map(|row| row.cells.len()).chain([self.heads.len()]).max().unwrap_or(0);
         self.widths = vec![1; columns];
         self.numbers = vec![!self.rows.is_empty(); columns];
         for (width, head) in self.widths.iter_mut().zip(&self.heads) {
-            *width = glyphs::width(head).clamp(1, MAX_WIDTH);
+            *width = glyphs::width(head).clamp(1, MAX_CELL_WIDTH);
         }
         for row in &self.rows {
             for ((width, number), cell) in self.widths.iter_mut().zip(&mut self.numbers).zip(&row.cells) {
-                *width = glyphs::width(cell).min(MAX_WIDTH).max(*width);
+                *width = glyphs::width(cell).min(MAX_CELL_WIDTH).max(*width);
                 *number &= cell.chars().all(|c| c.is_ascii_digit() || "+-.,eE?".contains(c));
             }
         }
@@ -82,20 +82,20 @@ impl Page {
 
 impl From<Description> for Page {
     fn from(table: Description) -> Self {
-        let harmless = |text: &str| glyphs::shown(text.as_bytes());
-        let left_out = table.row_count - table.rows.len() as u64;
+        let printable = |text: &str| glyphs::shown(text.as_bytes());
+        let hidden_rows = table.row_count - table.rows.len() as u64;
         let rows = table.rows.iter();
-        let rows = rows.map(|row| Row { offset: 0, cells: row.iter().map(|cell| harmless(cell)).collect() }).collect();
-        // A table without rows is one of facts.
+        let rows = rows.map(|row| Row { offset: 0, cells: row.iter().map(|cell| printable(cell)).collect() }).collect();
+        // A table without rows has facts only.
         let heads = if table.rows.is_empty() { Vec::new() } else { table.heads.iter().map(|head| (*head).to_owned()).collect() };
-        let facts = table.facts.iter().map(|(label, value)| (harmless(label), harmless(value))).collect();
-        Self { format: table.format, facts, heads, rows, left_out, at_start: true, at_end: true, ..Self::default() }.measure()
+        let facts = table.facts.iter().map(|(label, value)| (printable(label), printable(value))).collect();
+        Self { format: table.format, facts, heads, rows, hidden_rows, at_start: true, at_end: true, ..Self::default() }.measure()
     }
 }
 
 impl Scrolled for Page {
     fn rows(&self) -> usize {
-        self.above() + self.rows.len() + usize::from(self.left_out > 0)
+        self.above() + self.rows.len() + usize::from(self.hidden_rows > 0)
     }
 
     fn offset(&self, row: usize) -> u64 {
@@ -136,13 +136,13 @@ impl Scrolled for Page {
 ///
 /// # Errors
 ///
-/// As reading the archive does.
+/// Errors from reading the archive.
 pub fn load(archive: &dyn Archive, entry: &Entry, request: &Request, separator: u8, encoding: Encoding) -> Result<Page> {
     let window = Window::read(archive, entry, request.offset, 1, request.limits.window)?;
     Ok(page(&window, separator, encoding))
 }
 
-/// Returns what separates the values of a CSV file: what its first line has most of outside of quotes.
+/// Returns the separator of a CSV file: the most frequent one in its first line, outside quotes.
 pub fn separator(head: &[u8]) -> u8 {
     let mut quoted = false;
     let mut counts = [(b',', 0), (b';', 0), (b'\t', 0)];
@@ -150,22 +150,23 @@ pub fn separator(head: &[u8]) -> u8 {
         quoted ^= byte == b'"';
         counts.iter_mut().filter(|(separator, _)| !quoted && *separator == byte).for_each(|(_, count)| *count += 1);
     }
-    // Of equals the usual one.
+    // Prefer the usual one if several are equally frequent.
     counts.into_iter().rev().max_by_key(|(_, count)| *count).map_or(b',', |(separator, _)| separator)
 }
 
-/// Cuts a window of bytes into rows and cells, leaving out a row that may have begun before or may go on.
+/// Splits a window of bytes into rows and cells. Rows that may be incomplete at either end are
+/// skipped.
 fn page(window: &Window, separator: u8, encoding: Encoding) -> Page {
     let Window { offset, ref bytes, .. } = *window;
     let at_end = window.is_last();
-    // Where the last one ends only its quotes tell.
+    // Only the quotes tell where the last row ends.
     let first = window.whole(false, &line_feeds(bytes)).start;
     let mut rows = Vec::new();
     let mut at = first;
     let mut end = first;
     while at < bytes.len() {
         let (cells, behind, whole) = row(&bytes[at..], separator, encoding);
-        // A row that is longer than a window is shown as far as it goes.
+        // A row that is longer than the window is shown as far as it is loaded.
         if !whole && !at_end && !rows.is_empty() {
             break;
         }
@@ -178,25 +179,26 @@ fn page(window: &Window, separator: u8, encoding: Encoding) -> Page {
     Page { format, rows, separator: Some(separator), at_start: offset == 0, at_end, ..Page::default() }.measure()
 }
 
-/// Tells the cells of separated values, byte by byte: quotes keep separators and line breaks together, two of them are one.
+/// A state machine that splits separated values byte by byte. Quotes protect separators and line
+/// breaks; a doubled quote is a literal one.
 pub struct Cells {
     separator: u8,
-    at: Within,
+    at: CellState,
 }
 
-/// Where in a cell the next byte is.
+/// The state within a cell.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Within {
+enum CellState {
     Start,
     Plain,
     Quotes,
-    /// Behind a quote within quotes: it ends them, unless another one follows.
+    /// After a quote within quotes: it ends the quoted part unless another quote follows.
     Quote,
 }
 
-/// What a byte is.
+/// The role of a byte.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum ByteRole {
     Value,
     Quote,
     CellEnd,
@@ -204,31 +206,32 @@ enum Part {
 }
 
 impl Cells {
-    /// Begins with a row.
+    /// Starts at the beginning of a row.
     pub fn new(separator: u8) -> Self {
-        Self { separator, at: Within::Start }
+        Self { separator, at: CellState::Start }
     }
 
-    /// Takes the next byte and says whether a row ends with it.
+    /// Consumes the next byte and returns whether it ends a row.
     pub fn ends_row(&mut self, byte: u8) -> bool {
-        self.take(byte) == Part::RowEnd
+        self.classify(byte) == ByteRole::RowEnd
     }
 
-    fn take(&mut self, byte: u8) -> Part {
+    fn classify(&mut self, byte: u8) -> ByteRole {
         let (at, part) = match (self.at, byte) {
-            (Within::Start, b'"') => (Within::Quotes, Part::Quote),
-            (Within::Quotes, b'"') => (Within::Quote, Part::Quote),
-            (Within::Quotes, _) | (Within::Quote, b'"') => (Within::Quotes, Part::Value),
-            (_, b'\n') => (Within::Start, Part::RowEnd),
-            (_, byte) if byte == self.separator => (Within::Start, Part::CellEnd),
-            _ => (Within::Plain, Part::Value),
+            (CellState::Start, b'"') => (CellState::Quotes, ByteRole::Quote),
+            (CellState::Quotes, b'"') => (CellState::Quote, ByteRole::Quote),
+            (CellState::Quotes, _) | (CellState::Quote, b'"') => (CellState::Quotes, ByteRole::Value),
+            (_, b'\n') => (CellState::Start, ByteRole::RowEnd),
+            (_, byte) if byte == self.separator => (CellState::Start, ByteRole::CellEnd),
+            _ => (CellState::Plain, ByteRole::Value),
         };
         self.at = at;
         part
     }
 }
 
-/// Cuts one row into cells. Returns them, the length of the row, and whether its end was seen.
+/// Splits one row into cells. Returns the cells, the length of the row, and whether its end was
+/// found.
 fn row(bytes: &[u8], separator: u8, encoding: Encoding) -> (Vec<String>, usize, bool) {
     let (mut cells, mut cell) = (Vec::new(), Vec::new());
     let mut parts = Cells::new(separator);
@@ -242,17 +245,17 @@ fn row(bytes: &[u8], separator: u8, encoding: Encoding) -> (Vec<String>, usize, 
     let mut whole = false;
     while let Some(&byte) = bytes.get(at) {
         at += 1;
-        match parts.take(byte) {
-            Part::RowEnd => {
+        match parts.classify(byte) {
+            ByteRole::RowEnd => {
                 whole = true;
                 if cell.last() == Some(&b'\r') {
                     cell.pop();
                 }
                 break;
             }
-            Part::CellEnd => finish(&mut cell),
-            Part::Value if cell.len() < MAX_CELL => cell.push(byte),
-            Part::Value | Part::Quote => {}
+            ByteRole::CellEnd => finish(&mut cell),
+            ByteRole::Value if cell.len() < MAX_CELL_LEN => cell.push(byte),
+            ByteRole::Value | ByteRole::Quote => {}
         }
     }
     finish(&mut cell);
@@ -275,14 +278,14 @@ pub fn view(page: &Page, scroll: Scroll, theme: &Theme, area: Rect, buffer: &mut
         } else if let Some(cells) = row.checked_sub(above).and_then(|row| page.rows.get(row)) {
             let first = page.heads.is_empty() && row == 0 && page.at_start;
             put(page, &cells.cells, scroll, if first { theme.accent } else { theme.text }, line, buffer);
-        } else if row > above && page.left_out > 0 {
-            let more = format!("… and {} more", nra_text::count(page.left_out));
+        } else if row > above && page.hidden_rows > 0 {
+            let more = format!("… and {} more", nra_text::count(page.hidden_rows));
             buffer.set_stringn(area.left(), y, more, usize::from(area.width), theme.dim);
         }
     }
 }
 
-/// Draws cells from the column on that the window is scrolled to.
+/// Draws cells from the horizontal scroll position on.
 fn put(page: &Page, cells: &[String], scroll: Scroll, style: ratatui::style::Style, line: Rect, buffer: &mut Buffer) {
     let mut text = String::new();
     for (index, cell) in cells.iter().enumerate() {
@@ -324,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_begin_and_end_with_rows() {
+    fn windows_start_and_end_at_rows() {
         let text: Vec<u8> = (0..1_000).flat_map(|number| format!("{number:03},x\n").into_bytes()).collect();
         let page = page(&Window { offset: 7, bytes: text[7..103].to_vec(), size: text.len() as u64 }, b',', Encoding::Utf8);
         assert_eq!(cells(&page)[0], ["002", "x"]);
@@ -333,15 +336,15 @@ mod tests {
     }
 
     #[test]
-    fn a_table_tells_what_it_leaves_out() {
+    fn table_counts_hidden_rows() {
         let table =
             Description { heads: vec!["name"], rows: vec![vec!["a\u{202e}".to_owned()]], row_count: 3, ..Description::default() };
         let page = Page::from(table);
-        assert_eq!((page.rows(), page.left_out, page.rows[0].cells[0].as_str()), (3, 2, "a·"));
+        assert_eq!((page.rows(), page.hidden_rows, page.rows[0].cells[0].as_str()), (3, 2, "a·"));
     }
 
     #[test]
-    fn the_separator_is_the_one_that_is_used() {
+    fn separator_is_detected() {
         assert_eq!(separator(b"name;\"a, b, c\";n\n1,2;3,4;5,6\n"), b';');
         assert_eq!(separator(b"a,b;c,d\n"), b',');
         assert_eq!(separator(b"a\tb\n"), b'\t');

@@ -1,4 +1,4 @@
-//! Bytes with offsets.
+//! Bytes in hexadecimal, with offsets.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -11,28 +11,28 @@ use nra_format::archive::Archive;
 use nra_format::entry::Entry;
 use nra_format::error::Result;
 
-/// Rows of the lens: what the bytes in view mean as numbers.
-const LENS: usize = 2;
-/// On lower screens there is no lens.
-const LOWEST: u16 = 8;
+/// Rows that show the bytes at the cursor as numbers.
+const NUMBER_ROWS: usize = 2;
+/// Minimum height for these rows.
+const MIN_HEIGHT_FOR_NUMBERS: u16 = 8;
 
 /// A window of bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page {
-    /// Where it begins in the content, bytes.
+    /// Its offset in the content, in bytes.
     pub offset: u64,
     /// The bytes.
     pub bytes: Vec<u8>,
-    /// Bytes in a row.
+    /// Bytes per row.
     pub columns: u16,
-    /// Length of the whole content, bytes.
+    /// Length of the whole content, in bytes.
     pub size: u64,
 }
 
 impl Scrolled for Page {
     fn rows(&self) -> usize {
-        // Behind the last one there is room for the lens.
-        self.filled() + LENS
+        // Room for the numbers after the last row.
+        self.filled() + NUMBER_ROWS
     }
 
     fn end(&self) -> u64 {
@@ -62,15 +62,16 @@ impl Scrolled for Page {
 }
 
 impl Page {
-    /// Rows with bytes.
+    /// Number of rows with bytes.
     fn filled(&self) -> usize {
         self.bytes.len().div_ceil(usize::from(self.columns))
     }
 }
 
-/// Returns what bytes mean as numbers: the lower byte first, and the higher one first. What there are not bytes enough for is left out.
-fn lens(bytes: &[u8]) -> [Vec<String>; LENS] {
-    /// Adds the number of so many bytes at the start, without a sign and, where that is another, with one.
+/// Returns the bytes interpreted as numbers: little-endian and big-endian. Types that need more
+/// bytes than available are skipped.
+fn numbers_of(bytes: &[u8]) -> [Vec<String>; NUMBER_ROWS] {
+    /// Adds the number at the start of the bytes: unsigned and, if it differs, signed.
     macro_rules! add {
         ($line:ident, $from:ident, $unsigned:ty, $signed:ty, $name:literal) => {
             if let Some(first) = bytes.first_chunk() {
@@ -99,7 +100,7 @@ fn lens(bytes: &[u8]) -> [Vec<String>; LENS] {
     [line!(from_le_bytes, "le"), line!(from_be_bytes, "be")]
 }
 
-/// Joins numbers as far as there is room for them: part of a number would look like another.
+/// Joins as many numbers as fit. A cut number would look like another number.
 fn fitting(numbers: &[String], width: usize) -> String {
     let mut line = String::new();
     for number in numbers {
@@ -115,7 +116,7 @@ fn fitting(numbers: &[String], width: usize) -> String {
     line
 }
 
-/// Returns how many bytes a row has in so many columns of a screen.
+/// Returns the bytes per row for a width.
 pub fn columns(width: u16) -> u16 {
     match width {
         79.. => 16,
@@ -128,26 +129,26 @@ pub fn columns(width: u16) -> u16 {
 ///
 /// # Errors
 ///
-/// As reading the archive does.
+/// Errors from reading the archive.
 pub fn load(archive: &dyn Archive, entry: &Entry, request: &Request) -> Result<Page> {
     let columns = request.hex_columns.max(1);
     let Window { offset, bytes, size } = Window::read(archive, entry, request.offset, u64::from(columns), request.limits.window)?;
     Ok(Page { offset, bytes, columns, size })
 }
 
-/// Draws rows of bytes and returns where they stand as text.
+/// Draws rows of bytes and returns the area of their text column.
 pub fn view(page: &Page, scroll: Scroll, theme: &Theme, area: Rect, buffer: &mut Buffer) -> Rect {
     let mut text = area.right();
     let columns = usize::from(page.columns);
     let at = scroll.at.filter(|at| page.row(*at) >= scroll.top).unwrap_or_else(|| page.offset(scroll.top));
-    let (area, below) = if scroll.focused && area.height >= LOWEST {
-        let rows = area.height - u16::try_from(LENS).expect("two rows");
+    let (area, below) = if scroll.focused && area.height >= MIN_HEIGHT_FOR_NUMBERS {
+        let rows = area.height - u16::try_from(NUMBER_ROWS).expect("two rows");
         (Rect { height: rows, ..area }, Rect { y: area.y + rows, height: area.height - rows, ..area })
     } else {
         (area, Rect::default())
     };
     let behind = usize::try_from(at.saturating_sub(page.offset)).ok().and_then(|from| page.bytes.get(from..)).unwrap_or_default();
-    for (y, line) in (below.top()..below.bottom()).zip(lens(behind)) {
+    for (y, line) in (below.top()..below.bottom()).zip(numbers_of(behind)) {
         buffer.set_stringn(below.x, y, fitting(&line, usize::from(below.width)), usize::from(below.width), theme.dim);
     }
     let digits = if page.size > u64::from(u32::MAX) { 12 } else { 8 };
@@ -192,17 +193,17 @@ mod tests {
     use crate::sample;
 
     #[test]
-    fn bytes_are_told_as_numbers() {
-        let lens = |bytes: &[u8]| super::lens(bytes).map(|numbers| fitting(&numbers, 200));
-        let [little, big] = lens(&[0xff, 0xff, 0xff, 0xff, 0, 0, 0xf0, 0x3f, 9]);
+    fn bytes_are_shown_as_numbers() {
+        let numbers_of = |bytes: &[u8]| super::numbers_of(bytes).map(|numbers| fitting(&numbers, 200));
+        let [little, big] = numbers_of(&[0xff, 0xff, 0xff, 0xff, 0, 0, 0xf0, 0x3f, 9]);
         assert_eq!(little, "le  8 255 (-1)  16 65535 (-1)  32 4294967295 (-1)  f32 NaN  f64 1.0000e0  64 4607182423094984703");
         assert!(
             big.starts_with("be  8 255 (-1)  16 65535 (-1)") && big.ends_with("64 18446744069414645823 (-4294905793)"),
             "{big}"
         );
-        assert_eq!(lens(&[1, 2]), ["le  8 1  16 513", "be  8 1  16 258"]);
-        assert_eq!(lens(&[]), ["le", "be"]);
-        let [numbers, _] = super::lens(&[0xff, 0xff, 0xff, 0xff]);
+        assert_eq!(numbers_of(&[1, 2]), ["le  8 1  16 513", "be  8 1  16 258"]);
+        assert_eq!(numbers_of(&[]), ["le", "be"]);
+        let [numbers, _] = super::numbers_of(&[0xff, 0xff, 0xff, 0xff]);
         assert_eq!(fitting(&numbers, 33), "le  8 255 (-1)  16 65535 (-1) …");
         assert_eq!(fitting(&numbers, 15), "le  8 255 (-1)");
     }

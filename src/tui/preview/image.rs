@@ -1,7 +1,8 @@
-//! Images, drawn with half blocks, two pixels a cell, or by a protocol of the terminal.
+//! Images, drawn with half blocks (two pixels per cell) or by a graphics protocol of the terminal.
 //!
-//! What is kept is a small copy (`MAX_SIDE`) and what the terminal is sent; the decoded image itself lives while it is decoded, bounded in pixels
-//! before. One that is too large is told about, not drawn.
+//! Only a small copy (`MAX_SIDE`) and the data for the terminal are kept. The decoded image is
+//! dropped after decoding; its size is checked in advance. Images that are too large are described
+//! but not drawn.
 
 use std::io::{self, BufRead, Cursor, Read, Seek, SeekFrom};
 use std::sync::Arc;
@@ -13,39 +14,40 @@ use ratatui::style::{Color, Style};
 
 use crate::canvas::{Canvas, Protocol};
 use crate::glyphs;
-use crate::preview::{Request, Scrolled, sent};
+use crate::preview::{Request, Scrolled, terminal_image};
 use crate::theme::{Depth, Theme};
 use nra_format::archive::Archive;
 use nra_format::entry::Entry;
 use nra_format::error::{Error, Result};
 
-/// Pixels of an image that is decoded: 160 MiB with four bytes each, and never more than `MAX_MEMORY` with more.
+/// Maximum number of pixels of a decoded image: 160 MiB with four bytes each. Larger pixels are
+/// limited by `MAX_MEMORY`.
 const MAX_PIXELS: u64 = 40 << 20;
-/// Memory that a decoder may take, bytes.
+/// Memory limit of a decoder, in bytes.
 const MAX_MEMORY: u64 = 256 << 20;
-/// Pixels in a row or a column of the copy that is kept.
+/// Maximum width and height of the copy, in pixels.
 const MAX_SIDE: u32 = 400;
-/// What transparent pixels are laid over.
-const GROUND: u16 = 48;
-/// Cells from dark to bright, where there are not enough colours.
+/// Background of transparent pixels.
+const BACKGROUND: u16 = 48;
+/// Cells from dark to bright, for terminals with too few colours.
 const SHADES: [&str; 5] = [" ", "░", "▒", "▓", "█"];
 
 /// An image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page {
-    /// The format, for people.
+    /// Name of the format.
     pub format: &'static str,
-    /// Columns and rows of the whole image, pixels.
+    /// Width and height of the image, in pixels.
     pub size: (u32, u32),
-    /// How a pixel is stored: `rgb8`.
+    /// Pixel format, such as `rgb8`.
     pub color: String,
-    /// Columns and rows of the copy, pixels.
+    /// Width and height of the copy, in pixels.
     side: (usize, usize),
     /// The copy, row by row.
     pixels: Arc<[[u8; 3]]>,
-    /// The cells that make the terminal draw it.
-    sent: Option<Arc<Buffer>>,
-    /// Why it is not drawn.
+    /// The cells that make the terminal draw the image.
+    encoded: Option<Arc<Buffer>>,
+    /// Why the image is not drawn.
     pub remark: Option<String>,
 }
 
@@ -55,7 +57,7 @@ impl Scrolled for Page {
     }
 }
 
-/// Tells the format of an image by its first bytes.
+/// Detects the format of an image from its first bytes.
 pub fn format(head: &[u8]) -> Option<ImageFormat> {
     use ImageFormat::{Bmp, Gif, Jpeg, Png, Tiff, WebP};
     image::guess_format(head).ok().filter(|format| matches!(format, Png | Jpeg | Gif | WebP | Bmp | Tiff))
@@ -72,17 +74,17 @@ fn name(format: ImageFormat) -> &'static str {
     }
 }
 
-/// Bytes that are no longer given when nobody waits for the image.
-struct Watched<'a>(Cursor<Vec<u8>>, &'a dyn Fn() -> bool);
+/// A reader that fails when the image is no longer needed.
+struct CancellableReader<'a>(Cursor<Vec<u8>>, &'a dyn Fn() -> bool);
 
-impl Read for Watched<'_> {
+impl Read for CancellableReader<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        // `Interrupted` would be tried again.
+        // `Interrupted` would be retried.
         if (self.1)() { self.0.read(buffer) } else { Err(io::ErrorKind::ConnectionAborted.into()) }
     }
 }
 
-impl BufRead for Watched<'_> {
+impl BufRead for CancellableReader<'_> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         if (self.1)() { self.0.fill_buf() } else { Err(io::ErrorKind::ConnectionAborted.into()) }
     }
@@ -92,17 +94,18 @@ impl BufRead for Watched<'_> {
     }
 }
 
-impl Seek for Watched<'_> {
+impl Seek for CancellableReader<'_> {
     fn seek(&mut self, position: SeekFrom) -> io::Result<u64> {
         self.0.seek(position)
     }
 }
 
-/// Decodes an image, as long as somebody waits for it.
+/// Decodes an image. Stops when `awaited` returns false.
 ///
 /// # Errors
 ///
-/// `Limit` when the file is longer than is read, `Corrupt` when it does not decode; otherwise as reading the archive does.
+/// `Limit` if the file is too long, `Corrupt` if it cannot be decoded; otherwise errors from
+/// reading the archive.
 pub fn load(
     archive: &dyn Archive,
     entry: &Entry,
@@ -112,55 +115,55 @@ pub fn load(
 ) -> Result<Page> {
     let limit = request.limits.picture;
     if entry.size > limit {
-        return Err(Error::Limit { what: "length of an image that is shown", found: entry.size, limit });
+        return Err(Error::Limit { what: "size of a displayed image", found: entry.size, limit });
     }
     let content = archive.read_all(entry, limit)?;
     decode(content, format, &request.canvas, awaited)
 }
 
 fn decode(content: Vec<u8>, format: ImageFormat, canvas: &Canvas, awaited: &dyn Fn() -> bool) -> Result<Page> {
-    let wrong = |error: ImageError| Error::corrupt("image", 0, error.to_string());
+    let corrupt = |error: ImageError| Error::corrupt("image", 0, error.to_string());
     let mut page = Page {
         format: name(format),
         size: (0, 0),
         color: String::new(),
         side: (0, 0),
         pixels: Arc::default(),
-        sent: None,
+        encoded: None,
         remark: None,
     };
-    let too_large = |why: String, page: Page| Ok(Page { remark: Some(format!("too large to be drawn: {why}")), ..page });
-    let memory = || format!("it would take more than {} MiB of memory", MAX_MEMORY >> 20);
-    let mut reader = ImageReader::with_format(Watched(Cursor::new(content), awaited), format);
+    let too_large = |why: String, page: Page| Ok(Page { remark: Some(format!("too large to display: {why}")), ..page });
+    let memory = || format!("needs more than {} MiB of memory", MAX_MEMORY >> 20);
+    let mut reader = ImageReader::with_format(CancellableReader(Cursor::new(content), awaited), format);
     let mut limits = Limits::default();
     limits.max_alloc = Some(MAX_MEMORY);
     reader.limits(limits);
     let mut decoder = match reader.into_decoder() {
         Ok(decoder) => decoder,
         Err(ImageError::Limits(_)) => return too_large(memory(), page),
-        Err(error) => return Err(wrong(error)),
+        Err(error) => return Err(corrupt(error)),
     };
     page.size = decoder.dimensions();
     page.color = format!("{:?}", decoder.color_type()).to_lowercase();
     let pixels = u64::from(page.size.0) * u64::from(page.size.1);
     if pixels > MAX_PIXELS {
-        return too_large(format!("{pixels} pixels, and no more than {MAX_PIXELS} are decoded"), page);
+        return too_large(format!("{pixels} pixels, the limit is {MAX_PIXELS}"), page);
     }
     if canvas.protocol == Protocol::Off {
         return Ok(page);
     }
     let orientation = decoder.orientation().ok();
-    // The decoder itself does not look at what all pixels take.
+    // The decoder does not check the memory for all pixels.
     if decoder.total_bytes() > MAX_MEMORY {
         return too_large(memory(), page);
     }
     let image = match DynamicImage::from_decoder(decoder) {
         Ok(image) => image,
         Err(ImageError::Limits(_)) => return too_large(memory(), page),
-        Err(error) => return Err(wrong(error)),
+        Err(error) => return Err(corrupt(error)),
     };
-    // Never larger than it is, nor than anybody draws.
-    let most = if canvas.protocol.is_sent() { sent::MAX_SIDE } else { MAX_SIDE };
+    // Never larger than the image or the largest drawing.
+    let most = if canvas.protocol.sends_pixels() { terminal_image::MAX_SIDE } else { MAX_SIDE };
     let mut image = if page.size.0.max(page.size.1) > most { image.thumbnail(most, most) } else { image };
     if let Some(orientation) = orientation {
         image.apply_orientation(orientation);
@@ -168,20 +171,20 @@ fn decode(content: Vec<u8>, format: ImageFormat, canvas: &Canvas, awaited: &dyn 
     if !awaited() {
         return Err(Error::Cancelled);
     }
-    page.sent = sent::encode(&image, canvas)?.map(Arc::new);
+    page.encoded = terminal_image::encode(&image, canvas)?.map(Arc::new);
     let image =
         if image.width().max(image.height()) > MAX_SIDE { image.thumbnail(MAX_SIDE, MAX_SIDE) } else { image }.into_rgba8();
-    let over = |[r, g, b, a]: [u8; 4]| {
+    let blend = |[r, g, b, a]: [u8; 4]| {
         let alpha = u16::from(a);
-        [r, g, b].map(|part| u8::try_from((u16::from(part) * alpha + GROUND * (255 - alpha)) / 255).expect("a mean of bytes"))
+        [r, g, b].map(|part| u8::try_from((u16::from(part) * alpha + BACKGROUND * (255 - alpha)) / 255).expect("a mean of bytes"))
     };
     page.side = (usize::try_from(image.width()).expect("small"), usize::try_from(image.height()).expect("small"));
-    page.pixels = image.pixels().map(|pixel| over(pixel.0)).collect();
+    page.pixels = image.pixels().map(|pixel| blend(pixel.0)).collect();
     Ok(page)
 }
 
 impl Page {
-    /// Returns the mean colour of a part of the copy: columns and rows out of as many as are drawn.
+    /// Returns the mean colour of the part of the copy that one drawn pixel covers.
     fn mean(&self, (x, y): (usize, usize), (columns, rows): (usize, usize)) -> [u8; 3] {
         let span = |at: usize, of: usize, side: usize| {
             let from = at * side / of;
@@ -199,7 +202,7 @@ impl Page {
     }
 }
 
-/// Returns the colour nearest to another among the 256 of a terminal: a cube of six by six by six, and grays.
+/// Returns the nearest of the 256 terminal colours: a 6×6×6 cube and grays.
 fn indexed([r, g, b]: [u8; 3]) -> u8 {
     if r.abs_diff(g) < 8 && g.abs_diff(b) < 8 && r.abs_diff(b) < 8 {
         return match r {
@@ -212,10 +215,10 @@ fn indexed([r, g, b]: [u8; 3]) -> u8 {
     16 + 36 * level(r) + 6 * level(g) + level(b)
 }
 
-/// Draws the format and the image; where something lies over it with half blocks, which can be drawn in part.
+/// Draws the format and the image. An image that is partly covered is drawn with half blocks.
 pub fn view(page: &Page, theme: &Theme, covered: bool, area: Rect, buffer: &mut Buffer) {
     let title = match page.size {
-        // Not even its head was read.
+        // Not even its header was read.
         (0, 0) => page.format.to_owned(),
         (columns, rows) => format!("{} · {columns} × {rows} · {}", page.format, page.color),
     };
@@ -228,9 +231,9 @@ pub fn view(page: &Page, theme: &Theme, covered: bool, area: Rect, buffer: &mut 
         }
         return;
     }
-    if let Some(picture) = &page.sent
+    if let Some(picture) = &page.encoded
         && !covered
-        && sent::view(picture, below, buffer)
+        && terminal_image::view(picture, below, buffer)
     {
         return;
     }
@@ -238,7 +241,7 @@ pub fn view(page: &Page, theme: &Theme, covered: bool, area: Rect, buffer: &mut 
     if width == 0 || height == 0 || page.side.0 == 0 || page.side.1 == 0 {
         return;
     }
-    // As large as it is, or smaller, with its proportions.
+    // At most its own size, with its proportions.
     let (mut columns, mut rows) = page.side;
     if columns > width {
         (columns, rows) = (width, (rows * width / columns).max(1));
@@ -273,9 +276,9 @@ pub fn view(page: &Page, theme: &Theme, covered: bool, area: Rect, buffer: &mut 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::theme::Ground;
+    use crate::theme::Background;
 
-    /// Returns a PNG file, red at the left and black at the right.
+    /// Returns a PNG file, red on the left and black on the right.
     fn png(width: u32, height: u32) -> Vec<u8> {
         let image = image::RgbImage::from_fn(width, height, |x, _| image::Rgb(if x < width / 2 { [250, 0, 0] } else { [0; 3] }));
         let mut bytes = Cursor::new(Vec::new());
@@ -286,18 +289,18 @@ mod tests {
     fn drawn(page: &Page, depth: Depth) -> Buffer {
         let area = Rect::new(0, 0, 20, 10);
         let mut buffer = Buffer::empty(area);
-        view(page, &Theme::new(Ground::Dark, depth), false, area, &mut buffer);
+        view(page, &Theme::new(Background::Dark, depth), false, area, &mut buffer);
         buffer
     }
 
     #[test]
-    fn an_image_has_its_colours_and_proportions() {
+    fn image_keeps_colours_and_proportions() {
         let page = decode(png(1_000, 500), ImageFormat::Png, &Canvas::default(), &|| true).unwrap();
         assert_eq!((page.size, page.side), ((1_000, 500), (400, 200)));
         let buffer = drawn(&page, Depth::True);
         assert_eq!(buffer[(0, 1)].bg, Color::Rgb(250, 0, 0));
         assert_eq!(buffer[(19, 1)].fg, Color::Rgb(0, 0, 0));
-        // Twenty columns by ten pixels are five rows.
+        // 20 × 10 pixels need five rows.
         assert_eq!((buffer[(0, 5)].symbol(), buffer[(0, 6)].symbol()), ("▀", " "));
         assert_eq!(drawn(&page, Depth::Indexed)[(0, 1)].bg, Color::Indexed(16 + 36 * 5));
         let shades = drawn(&page, Depth::Mono);
@@ -305,27 +308,27 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_large_is_told_about() {
-        // A head alone, which promises a billion pixels.
+    fn too_large_images_are_described() {
+        // A header without pixels that declares a billion of them.
         let mut file = b"BM\x36\0\0\0\0\0\0\0\x36\0\0\0\x28\0\0\0".to_vec();
         file.extend([0x00, 0x80, 0, 0, 0x00, 0x80, 0, 0, 1, 0, 24, 0]);
         file.resize(54, 0);
         let page = decode(file, ImageFormat::Bmp, &Canvas::default(), &|| true).unwrap();
         assert_eq!((page.size, page.side), ((32_768, 32_768), (0, 0)));
         let mut buffer = Buffer::empty(Rect::new(0, 0, 40, 5));
-        view(&page, &Theme::new(Ground::Dark, Depth::Mono), false, buffer.area, &mut buffer);
+        view(&page, &Theme::new(Background::Dark, Depth::Mono), false, buffer.area, &mut buffer);
         let row = |y: u16| (0..40).map(|x| buffer[(x, y)].symbol().to_owned()).collect::<String>();
         assert!(row(0).starts_with("BMP · 32768 × 32768"), "{}", row(0));
         assert!(row(1).starts_with("too large to be drawn: 1073741824"), "{}", row(1));
         assert!(row(2).starts_with("pixels, and no more than"), "{}", row(2));
-        // One row of which is longer than memory, with its checksum set right.
+        // A row exceeds the memory limit. The checksum is valid.
         let mut file = png(10, 10);
         file[16..24].copy_from_slice(&[0x7f, 0xff, 0xff, 0xff, 0x7f, 0xff, 0xff, 0xff]);
         let sum = crc32fast::hash(&file[12..29]);
         file[29..33].copy_from_slice(&sum.to_be_bytes());
         let page = decode(file, ImageFormat::Png, &Canvas::default(), &|| true).unwrap();
         assert!(page.remark.unwrap().contains("256 MiB"));
-        // No more pixels than are drawn, but eight bytes each.
+        // Few enough pixels, but eight bytes each.
         let mut file = png(10, 10);
         file[16..24].copy_from_slice(&[0, 0, 0x19, 0, 0, 0, 0x19, 0]);
         file[24..26].copy_from_slice(&[16, 6]);
@@ -336,36 +339,36 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_for_the_terminal_gives_way_to_what_lies_over_it() {
+    fn covered_picture_is_drawn_with_blocks() {
         let canvas = Canvas { protocol: Protocol::Sixel, font: (10, 20), cells: (20, 9) };
         let page = decode(png(64, 48), ImageFormat::Png, &canvas, &|| true).unwrap();
         assert!(drawn(&page, Depth::True)[(0, 1)].symbol().contains("\x1bP"));
         let area = Rect::new(0, 0, 20, 10);
         let mut buffer = Buffer::empty(area);
-        view(&page, &Theme::new(Ground::Dark, Depth::True), true, area, &mut buffer);
+        view(&page, &Theme::new(Background::Dark, Depth::True), true, area, &mut buffer);
         assert_eq!(buffer[(0, 1)].symbol(), "▀");
-        // One that has become too large for its pane waits for the next.
+        // A picture that no longer fits its pane is replaced later.
         let area = Rect::new(0, 0, 4, 3);
         let mut buffer = Buffer::empty(area);
-        view(&page, &Theme::new(Ground::Dark, Depth::True), false, area, &mut buffer);
+        view(&page, &Theme::new(Background::Dark, Depth::True), false, area, &mut buffer);
         assert_eq!(buffer[(0, 1)].symbol(), "▀");
     }
 
     #[test]
-    fn pictures_that_are_off_are_not_decoded() {
+    fn disabled_pictures_are_not_decoded() {
         let canvas = Canvas { protocol: Protocol::Off, ..Canvas::default() };
-        // Nothing but the head is there.
+        // Only the header is present.
         let page = decode(png(64, 48)[..60].to_vec(), ImageFormat::Png, &canvas, &|| true).unwrap();
         assert_eq!((page.size, page.side), ((64, 48), (0, 0)));
     }
 
     #[test]
-    fn nobody_waits_for_an_image() {
+    fn decoding_is_cancelled() {
         assert!(decode(png(100, 100), ImageFormat::Png, &Canvas::default(), &|| false).is_err());
     }
 
     #[test]
-    fn damaged_images_do_no_harm() {
+    fn damaged_images_are_rejected() {
         let file = png(20, 20);
         for at in 0..file.len() {
             let mut file = file.clone();

@@ -1,19 +1,20 @@
-//! What an entry looks like inside: loaded as plain data, drawn from it.
+//! Previews of entries: loaded as plain data, then drawn from it.
 //!
-//! [`load`] is the only part that reads, and reads a window, never the whole. A kind of preview is a module with a value that implements
-//! [`Scrolled`], a variant of [`Body`], a way to load it and a function that draws it.
+//! [`load`] is the only part that reads. It reads a window, never the whole content. A preview type
+//! consists of a module with a value that implements [`Scrolled`], a variant of [`Body`], a load
+//! function and a draw function.
 
+pub mod details;
 pub mod encoding;
 pub mod grid;
 pub mod hex;
 pub mod image;
 pub mod json;
 pub mod seek;
-pub mod sent;
-pub mod sheet;
 pub mod source;
 pub mod summary;
 pub mod syntax;
+pub mod terminal_image;
 pub mod text;
 pub mod window;
 
@@ -32,60 +33,60 @@ use nra_format::entry::{Entry, Kind};
 use nra_format::error::{Error, Result};
 use nra_format::source::ReadAt;
 
-/// Bytes that tell what kind of content it is.
+/// Bytes used to detect the type of content.
 pub const HEAD: usize = 8 << 10;
 
-/// How content is shown.
+/// The form of a preview.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Form {
-    /// By what it is.
+    /// Chosen by the type of content.
     #[default]
     Auto,
     /// Lines of text.
     Text,
-    /// Bytes.
+    /// Hexadecimal.
     Hex,
     /// A picture.
     Image,
-    /// Rows and columns, or indented values.
+    /// A table, or indented JSON.
     Table,
-    /// Facts about the entry.
+    /// Metadata of the entry.
     Info,
 }
 
-/// Which part is wanted, and how.
+/// The requested part of the content and its form.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Request {
     /// Form.
     pub form: Form,
-    /// Where the window begins, bytes. Text begins at the next line unless this is 0.
+    /// Offset of the window, in bytes. Text starts at the next line unless this is 0.
     pub offset: u64,
-    /// A place whose line number is known: offset of a line and its number.
+    /// The offset of a line and its known number.
     pub anchor: Option<(u64, u64)>,
-    /// What is to be in view, bytes.
+    /// Offset to show, in bytes.
     pub place: u64,
-    /// Bytes in a row of hex.
+    /// Bytes per row of hexadecimal.
     pub hex_columns: u16,
-    /// A place to find first; the window lies around it.
+    /// A position to find first. The window is placed around it.
     pub seek: Option<seek::Seek>,
-    /// What pictures are drawn on.
+    /// The target of pictures.
     pub canvas: Canvas,
-    /// How much is read.
+    /// Limits of reading.
     pub limits: Limits,
 }
 
-/// A loaded window of one entry.
+/// A loaded window of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Preview {
-    /// The form that was chosen.
+    /// The chosen form.
     pub form: Form,
-    /// What there is to see.
+    /// The content to draw.
     pub body: Body,
-    /// Length of the whole content, bytes.
+    /// Length of the whole content, in bytes.
     pub size: u64,
 }
 
-/// Content in one of its forms.
+/// Content in one of the forms.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Body {
     /// Lines of text.
@@ -94,102 +95,103 @@ pub enum Body {
     Hex(hex::Page),
     /// A picture.
     Image(image::Page),
-    /// Objects and lists that fold.
+    /// JSON with foldable objects and arrays.
     Json(json::Page),
     /// Rows of cells.
     Grid(grid::Page),
-    /// Facts, or why there is nothing to see.
-    Sheet(sheet::Sheet),
+    /// Metadata, or a remark instead of content.
+    Details(details::Details),
 }
 
 /// A window of rows that can be scrolled.
 pub trait Scrolled {
-    /// Returns how many rows the window has.
+    /// Returns the number of rows in the window.
     fn rows(&self) -> usize;
 
-    /// Returns how many rows of a screen a row takes where long ones are wrapped, in so many columns.
+    /// Returns the number of screen rows that a row needs when wrapped to `columns`.
     fn height(&self, _row: usize, _columns: u16) -> usize {
         1
     }
 
-    /// Returns the offset in the content where a row begins, bytes.
+    /// Returns the offset of a row in the content, in bytes.
     fn offset(&self, row: usize) -> u64 {
         row as u64
     }
 
-    /// Returns the row that an offset lies in.
+    /// Returns the row that contains an offset.
     fn row(&self, offset: u64) -> usize {
         usize::try_from(offset).unwrap_or(usize::MAX).min(self.rows().saturating_sub(1))
     }
 
-    /// Returns the offset of a window that begins with a row, or a little before.
+    /// Returns the offset for a window that starts at a row or shortly before it.
     fn start(&self, row: usize) -> u64 {
         self.offset(row)
     }
 
-    /// Returns the offset where the window ends, bytes.
+    /// Returns the offset of the end of the window, in bytes.
     fn end(&self) -> u64 {
         self.offset(self.rows())
     }
 
-    /// Returns the bytes that belong together where the content is cut.
+    /// Returns the length of a unit that must not be cut, in bytes.
     fn unit(&self) -> u64 {
         1
     }
 
-    /// Returns what finds a row by its number in the whole content; `None` where the window has all that is counted.
+    /// Returns how to find a row by its number in the whole content; `None` if rows are not
+    /// numbered.
     fn numbered(&self, _number: u64) -> Option<seek::Seek> {
         None
     }
 
-    /// Says whether one of the rows is under a cursor.
+    /// Returns whether one row has a cursor.
     fn has_cursor(&self) -> bool {
         false
     }
 
-    /// Says whether the window begins where the content does.
+    /// Returns whether the window starts at the start of the content.
     fn at_start(&self) -> bool {
         true
     }
 
-    /// Says whether the window ends where the content does.
+    /// Returns whether the window ends at the end of the content.
     fn at_end(&self) -> bool {
         true
     }
 
-    /// Says whether a row matches a pattern. Only asked of windows that hold all there is.
+    /// Returns whether a row matches a pattern. Only called for windows with the whole content.
     fn holds(&self, row: usize, pattern: &regex::bytes::Regex) -> bool {
         let _ = (row, pattern);
         false
     }
 
-    /// Returns a line number that is known, for the next window.
+    /// Returns a known line number for the next window.
     fn anchor(&self, _row: usize) -> Option<(u64, u64)> {
         None
     }
 }
 
-/// How a window is looked at.
+/// The scroll position of a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Scroll {
-    /// First row shown.
+    /// First visible row.
     pub top: usize,
-    /// Rows of the screen that the first row would take above it, where it is wrapped.
+    /// Number of wrapped screen rows of the first row that are above the screen.
     pub part: usize,
-    /// Columns left out at the left.
+    /// Number of columns scrolled off to the left.
     pub left: usize,
-    /// Long lines go on in the next row.
+    /// Long lines are wrapped.
     pub wrap: bool,
-    /// The row under the cursor, in what has one.
+    /// The row under the cursor, if the form has a cursor.
     pub cursor: usize,
-    /// The keys go here.
+    /// The preview has the focus.
     pub focused: bool,
-    /// The offset that was gone to, until the window is scrolled on, bytes.
+    /// The offset of the last jump, in bytes, until the window is scrolled.
     pub at: Option<u64>,
 }
 
 impl Scroll {
-    /// Returns how many parts of a row lie above the screen.
+    /// Returns how many wrapped screen rows of a row are above the screen.
     pub fn above(&self, row: usize) -> usize {
         if self.wrap && row == self.top { self.part } else { 0 }
     }
@@ -204,22 +206,23 @@ impl Body {
             Self::Image(page) => page,
             Self::Json(page) => page,
             Self::Grid(page) => page,
-            Self::Sheet(sheet) => sheet,
+            Self::Details(details) => details,
         }
     }
 }
 
-/// Says whether content that does not read is damaged: what stands elsewhere may read.
+/// Returns whether an error means damaged content. Other parts of the content may still be
+/// readable.
 pub fn is_damage(error: &Error) -> bool {
     matches!(error, Error::Corrupt { .. }) || error.is_unreadable()
 }
 
-/// Loads a window of an entry; where some of that is damaged a shorter one, from the place on that is to be in view, and says why. What takes long ends
-/// early when it is no longer awaited.
+/// Loads a window of an entry. If part of it is damaged, loads a shorter one from the requested
+/// position on and returns the error as well. Stops when `awaited` returns false.
 ///
 /// # Errors
 ///
-/// As reading the archive does.
+/// Errors from reading the archive.
 pub fn load_around_damage(
     archive: &Arc<dyn Archive>,
     entry: &Entry,
@@ -230,7 +233,7 @@ pub fn load_around_damage(
         Err(error) if is_damage(&error) => error,
         loaded => return loaded.map(|preview| (preview, None)),
     };
-    // There is nothing at the end to begin with.
+    // Nothing can be loaded from the end.
     if request.place >= entry.size {
         return Err(damage);
     }
@@ -244,30 +247,30 @@ pub fn load_around_damage(
     Err(damage)
 }
 
-/// Loads a window of an entry. What takes long ends early when it is no longer awaited.
+/// Loads a window of an entry. Stops when `awaited` returns false.
 ///
 /// # Errors
 ///
-/// As reading the archive does.
+/// Errors from reading the archive.
 pub fn load(archive: &Arc<dyn Archive>, entry: &Entry, request: &Request, awaited: &dyn Fn() -> bool) -> Result<Preview> {
     let whole = |form, body| Ok(Preview { form, body, size: entry.size });
-    let remark = |form, text| whole(form, Body::Sheet(sheet::Sheet::remark(text)));
+    let remark = |form, text| whole(form, Body::Details(details::Details::remark(text)));
     if entry.kind != Kind::File || request.form == Form::Info {
         let all = request.form == Form::Info;
-        let sheet = sheet::load(&**archive, entry, all, request.limits.directory, awaited)?;
-        return whole(Form::Info, Body::Sheet(sheet));
+        let details = details::load(&**archive, entry, all, request.limits.directory, awaited)?;
+        return whole(Form::Info, Body::Details(details));
     }
     if entry.size == 0 {
-        return remark(Form::Text, "empty file");
+        return remark(Form::Text, "Empty file");
     }
     let mut head = vec![0; HEAD];
     match archive.read_at(entry, 0, &mut head) {
         Ok(len) => head.truncate(len),
-        // What is shown as bytes or text may read where it is not the start that is damaged.
+        // Text and hexadecimal may be readable at another position.
         Err(error) if is_damage(&error) && request.form != Form::Image => head.clear(),
         Err(error) => return Err(error),
     }
-    let encoding = Encoding::of(&head).filter(|_| !head.is_empty());
+    let encoding = Encoding::detect(&head).filter(|_| !head.is_empty());
     let is_text = encoding == Some(Encoding::Utf8);
     let is_binary = encoding.is_none();
     if matches!(request.form, Form::Auto | Form::Image) {
@@ -275,7 +278,7 @@ pub fn load(archive: &Arc<dyn Archive>, entry: &Entry, request: &Request, awaite
             Some(format) => {
                 return whole(Form::Image, Body::Image(image::load(&**archive, entry, format, request, awaited)?));
             }
-            None if request.form == Form::Image => return remark(Form::Image, "this is no image that nra knows"),
+            None if request.form == Form::Image => return remark(Form::Image, "Not a supported image format"),
             None => {}
         }
     }
@@ -283,17 +286,17 @@ pub fn load(archive: &Arc<dyn Archive>, entry: &Entry, request: &Request, awaite
         match (table(archive, entry, request, encoding, &head), request.form) {
             (Ok(Some(page)), _) => return whole(Form::Table, Body::Grid(page)),
             (Err(error), Form::Table) => return Err(error),
-            // Content that looked like a table and is none, or a damaged one, is shown as it is.
+            // Show the content itself if it is not a valid table after all.
             (Ok(None) | Err(_), _) => {}
         }
         let by_name = matches!(extension(entry).as_slice(), b"jsonl" | b"ndjson");
         let as_json = json::begins(&head) && (request.form == Form::Table || by_name) || json::is_dense(&head);
         if is_text && as_json {
-            let a_line_each = by_name || json::is_lines(&head);
-            return whole(Form::Table, Body::Json(json::load(&**archive, entry, request, a_line_each)?));
+            let is_json_lines = by_name || json::is_lines(&head);
+            return whole(Form::Table, Body::Json(json::load(&**archive, entry, request, is_json_lines)?));
         }
         if request.form == Form::Table {
-            return remark(Form::Table, "no rows and columns that nra knows");
+            return remark(Form::Table, "Not a supported table format");
         }
     }
     if request.form == Form::Hex || request.form == Form::Auto && is_binary {
@@ -304,7 +307,8 @@ pub fn load(archive: &Arc<dyn Archive>, entry: &Entry, request: &Request, awaite
     whole(Form::Text, Body::Text(page))
 }
 
-/// Loads an entry as rows and columns if it has any: what its header tells, or separated values, which only their name gives away.
+/// Loads an entry as a table if possible: the description of its header, or separated values, which
+/// are recognised by their extension.
 fn table(
     archive: &Arc<dyn Archive>,
     entry: &Entry,
@@ -313,7 +317,8 @@ fn table(
     head: &[u8],
 ) -> Result<Option<grid::Page>> {
     let is_text = encoding.is_some();
-    // A container may know its entries better than their first bytes do. Text stays text where it is not wanted as a table.
+    // A container may know its entries better than their first bytes do. Text stays text unless a
+    // table is requested.
     if let Some(table) = archive.describe(Some(entry))?.filter(|table| {
         let is_table = table.elements.is_some() || !is_text || request.form == Form::Table;
         is_table && !(table.facts.is_empty() && table.rows.is_empty())
@@ -329,20 +334,21 @@ fn table(
         b"tsv" | b"tab" => b'\t',
         _ => return Ok(None),
     };
-    // Rows are cut at bytes.
+    // Rows are split at bytes.
     match encoding.filter(|encoding| encoding.unit() == 1) {
         Some(encoding) => grid::load(&**archive, entry, request, separator, encoding).map(Some),
         None => Ok(None),
     }
 }
 
-/// Returns what is behind the last dot of a name, in small letters; nothing where there is no dot.
+/// Returns the extension of a name in lower case; empty if there is none.
 fn extension(entry: &Entry) -> Vec<u8> {
     let name = entry.path.name();
     name.iter().rposition(|&byte| byte == b'.').map_or(Vec::new(), |dot| name[dot + 1..].to_ascii_lowercase())
 }
 
-/// Draws a preview, `covered` when something lies over it, and returns where its text stands, without what is beside it: numbers of lines, offsets.
+/// Draws a preview. Returns the area of its text, without line numbers or offsets. `covered` means
+/// that a dialog is drawn over it.
 pub fn view(preview: &Preview, scroll: Scroll, theme: &Theme, covered: bool, area: Rect, buffer: &mut Buffer) -> Rect {
     match &preview.body {
         Body::Text(page) => return text::view(page, scroll, theme, area, buffer),
@@ -353,7 +359,7 @@ pub fn view(preview: &Preview, scroll: Scroll, theme: &Theme, covered: bool, are
             return Rect::default();
         }
         Body::Grid(page) => grid::view(page, scroll, theme, area, buffer),
-        Body::Sheet(sheet) => sheet::view(sheet, scroll, theme, area, buffer),
+        Body::Details(details) => details::view(details, scroll, theme, area, buffer),
     }
     area
 }

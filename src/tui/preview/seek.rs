@@ -1,4 +1,4 @@
-//! Places in content: of a text, of a line.
+//! Finds positions in content: of a text, a line or a row.
 
 use std::cell::Cell;
 use std::ops::Range;
@@ -12,40 +12,42 @@ use nra_format::archive::Archive;
 use nra_format::entry::Entry;
 use nra_format::error::{Error, Result};
 
-/// Bytes looked at in one step: whole units of any encoding.
+/// Bytes searched in one step; a multiple of any code unit.
 const STEP: u64 = 256 << 10;
-/// Bytes that are left out where they are damaged, so that what stands beside them is found.
+/// Bytes skipped at damage, small enough to find matches next to it.
 const GAP: u64 = 32 << 10;
-/// Places of a text that are counted.
-const MAX_STOPS: usize = 100_000;
-/// Bytes that are read to number the lines at the end.
-const NEAR: u64 = 16 << 20;
+/// Maximum number of matches that are counted.
+const MAX_MATCHES: usize = 100_000;
+/// Maximum number of bytes read to number the lines at the end.
+const MAX_NUMBERED_TAIL: u64 = 16 << 20;
 
-/// What is sought.
+/// The target of a search.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Seek {
     /// A text.
     Text {
-        /// The text. Without capitals it stands for both cases.
+        /// The text. Without capitals, it matches both cases.
         needle: String,
-        /// The first place that counts when going forwards; the first that does not when going back, bytes.
+        /// Offset in bytes: the first to search when searching forwards, the first to exclude when
+        /// searching backwards.
         from: u64,
-        /// Go back.
+        /// Search backwards.
         back: bool,
-        /// Number of the line that `from` lies in, if known.
+        /// Number of the line that contains `from`, if known.
         line: Option<u64>,
     },
-    /// The end: the offset of a line and its number.
+    /// The end. Offset and number of a known line.
     End(u64, u64),
-    /// The line of this number, counted from 1.
+    /// The line with this number, counted from 1.
     Line(u64),
-    /// The row of this number among values with such a byte between them, counted from 1.
+    /// The row with this number, counted from 1, and the separator of its values.
     Row(u64, u8),
-    /// An offset, bytes.
+    /// An offset, in bytes.
     Offset(u64),
 }
 
-/// A text that is sought, with what finds it on the screen: made once, for that takes longer than to draw a screen.
+/// The text of a search with its compiled pattern. It is compiled once, because compiling takes
+/// longer than drawing a screen.
 #[derive(Debug, Clone, Default)]
 pub struct Needle {
     text: String,
@@ -53,7 +55,7 @@ pub struct Needle {
 }
 
 impl Needle {
-    /// Takes a text that was typed.
+    /// Compiles a text.
     pub fn new(text: String) -> Self {
         let pattern = pattern(&text).filter(|_| !text.is_empty());
         Self { text, pattern }
@@ -64,34 +66,36 @@ impl Needle {
         &self.text
     }
 
-    /// Returns what finds it, unless it is empty.
+    /// Returns the pattern, unless the text is empty.
     pub fn pattern(&self) -> Option<&Regex> {
         self.pattern.as_ref()
     }
 }
 
-/// Makes a pattern of a text that is typed.
+/// Compiles a text to a pattern.
 pub fn pattern(needle: &str) -> Option<Regex> {
     let any_case = !needle.chars().any(char::is_uppercase);
     RegexBuilder::new(&regex::escape(needle)).case_insensitive(any_case).build().ok()
 }
 
-/// A place that was found.
+/// A position found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
-    /// Its offset, bytes.
+    /// Its offset, in bytes.
     pub offset: u64,
-    /// Number of the line that it lies in, if known.
+    /// Number of its line, if known.
     pub line: Option<u64>,
-    /// The search came to the end of the content, and went on at the other one.
+    /// The search wrapped around the end of the content.
     pub around: bool,
 }
 
-/// Finds a place in the content of an entry, as long as it is awaited. Returns `None` when there is no such place.
+/// Finds a position in the content of an entry. Returns `None` if there is none. Stops when
+/// `awaited` returns false.
 ///
 /// # Errors
 ///
-/// As reading the archive does, unless a text is found in what reads; `Cancelled` when nobody waits any more.
+/// Errors from reading the archive, unless the text is found in readable content. `Cancelled` if
+/// `awaited` returns false.
 pub fn place(archive: &dyn Archive, entry: &Entry, seek: &Seek, awaited: &dyn Fn() -> bool) -> Result<Option<Place>> {
     if let Seek::Offset(offset) = seek {
         return Ok(Some(Place { offset: (*offset).min(entry.size.saturating_sub(1)), line: None, around: false }));
@@ -107,10 +111,10 @@ pub fn place(archive: &dyn Archive, entry: &Entry, seek: &Seek, awaited: &dyn Fn
         }
         Seek::Text { needle, from, back, line } => {
             let Some(pattern) = content.encoding.pattern(needle) else { return Ok(None) };
-            // A match may lie across the end of a step, and take more bytes than what was typed.
+            // A match may cross the end of a step and be longer than the typed text.
             let overlap = 4 * needle.len() as u64;
             let found = content.text(&pattern, *from, *back, *line, overlap)?;
-            // It may stand in what does not read.
+            // The text may be in the damaged part.
             match content.damage.take().filter(|_| found.is_none()) {
                 Some(damage) => Err(damage),
                 None => Ok(found),
@@ -119,12 +123,13 @@ pub fn place(archive: &dyn Archive, entry: &Entry, seek: &Seek, awaited: &dyn Fn
     }
 }
 
-/// Collects where a text stands, ascending: `by_line` the first place of each line. `tell` takes those so far after each step. Returns them, and
-/// whether that is all.
+/// Collects the offsets of all matches in ascending order; with `by_line`, only the first match of
+/// each line. `tell` receives the matches so far after each step. Returns the matches and whether
+/// they are complete.
 ///
 /// # Errors
 ///
-/// As [`place`].
+/// As for [`place`].
 pub fn stops(
     archive: &dyn Archive,
     entry: &Entry,
@@ -138,7 +143,8 @@ pub fn stops(
     let mut places = Vec::new();
     let Some(pattern) = encoding.pattern(needle) else { return Ok((places, true)) };
     let overlap = 4 * needle.len() as u64;
-    // What lies before this offset has been counted; nothing has an end where a line goes on.
+    // Matches before the offset `counted` have been counted. It is `None` while the counted line
+    // continues.
     let (mut at, mut counted) = (0, Some(0));
     while at < entry.size {
         let (len, bytes) = content.step(|len| at..at + len + overlap)?;
@@ -149,7 +155,7 @@ pub fn stops(
             if counted.is_none_or(|counted| place < counted) {
                 continue;
             }
-            if places.len() == MAX_STOPS {
+            if places.len() == MAX_MATCHES {
                 return Ok((places, false));
             }
             places.push(place);
@@ -161,9 +167,9 @@ pub fn stops(
     Ok((places, content.damage.take().is_none()))
 }
 
-/// Says whether it is cheap to number the lines of a content from an offset to its end.
+/// Returns whether numbering the lines from an offset to the end is cheap.
 pub fn is_near_end(offset: u64, size: u64) -> bool {
-    size.saturating_sub(offset) <= NEAR
+    size.saturating_sub(offset) <= MAX_NUMBERED_TAIL
 }
 
 fn read(archive: &dyn Archive, entry: &Entry, from: u64, end: u64, awaited: &dyn Fn() -> bool) -> Result<Vec<u8>> {
@@ -177,13 +183,13 @@ fn read(archive: &dyn Archive, entry: &Entry, from: u64, end: u64, awaited: &dyn
     Ok(bytes)
 }
 
-/// The content of an entry in its encoding.
+/// The content of an entry with its encoding.
 struct Content<'a> {
     archive: &'a dyn Archive,
     entry: &'a Entry,
     encoding: Encoding,
     awaited: &'a dyn Fn() -> bool,
-    /// Why some of it was left out.
+    /// The error of the part that was skipped.
     damage: Cell<Option<Error>>,
 }
 
@@ -191,11 +197,12 @@ impl<'a> Content<'a> {
     fn new(archive: &'a dyn Archive, entry: &'a Entry, awaited: &'a dyn Fn() -> bool) -> Result<Self> {
         let mut content = Self { archive, entry, encoding: Encoding::default(), awaited, damage: Cell::default() };
         let (_, head) = content.step(|len| 0..len.min(HEAD as u64))?;
-        content.encoding = Encoding::of(&head).unwrap_or_default();
+        content.encoding = Encoding::detect(&head).unwrap_or_default();
         Ok(content)
     }
 
-    /// Reads a step: of a length, what lies in the range that belongs to it. Where that is damaged it is a shorter one, of which perhaps nothing reads.
+    /// Reads the next step: the range that belongs to a length. At damage, the step is shorter and
+    /// may be empty.
     fn step(&self, range: impl Fn(u64) -> Range<u64>) -> Result<(u64, Vec<u8>)> {
         for len in [STEP, GAP] {
             let Range { start, end } = range(len);
@@ -211,7 +218,7 @@ impl<'a> Content<'a> {
         read(self.archive, self.entry, from, end, self.awaited)
     }
 
-    /// Counts lines that begin within so many bytes of a part, its start left out.
+    /// Counts the line starts within the first `len` bytes, not counting the start of the part.
     fn count(&self, bytes: &[u8], len: usize) -> u64 {
         self.encoding.lines(&bytes[..len.min(bytes.len())]).count() as u64
     }
@@ -222,7 +229,8 @@ impl<'a> Content<'a> {
         pattern.find_iter(bytes).map(|found| found.start()).filter(move |start| start % unit == 0)
     }
 
-    /// Returns the number of the line that an offset lies in, counted from another one; `None` where not all between them reads.
+    /// Returns the line number of an offset, counted from a known line. Returns `None` if content
+    /// in between is damaged.
     fn number(&self, from: u64, line: u64, to: u64) -> Result<Option<u64>> {
         let (mut at, mut number) = (from, line);
         while at < to {
@@ -236,7 +244,7 @@ impl<'a> Content<'a> {
         Ok(Some(number))
     }
 
-    /// Finds a text from a place on, and then from the other end of the content on to that place.
+    /// Finds a text from a position on, then wraps around up to that position.
     fn text(&self, pattern: &Regex, from: u64, back: bool, line: Option<u64>, overlap: u64) -> Result<Option<Place>> {
         let size = self.entry.size;
         let from = from.min(size).next_multiple_of(self.encoding.unit() as u64);
@@ -255,14 +263,15 @@ impl<'a> Content<'a> {
         Ok(find(then, line)?.map(|place| Place { around: true, ..place }))
     }
 
-    /// Finds the first place of a text that lies in a range; `line` is the number of the line that this begins in.
+    /// Finds the first match that starts in a range. `line` is the line number at the start of the
+    /// range.
     fn first(&self, pattern: &Regex, range: Range<u64>, mut line: Option<u64>, overlap: u64) -> Result<Option<Place>> {
         let mut at = range.start;
         while at < range.end {
             let (len, bytes) = self.step(|len| at..at + len + overlap)?;
             let found = self.matches(pattern, &bytes).next().filter(|found| at + (*found as u64) < range.end);
             let passed = found.unwrap_or(usize::try_from(len).expect("a step fits"));
-            // Nobody knows how many lines are in what does not read.
+            // The number of lines in damaged content is unknown.
             line = line.filter(|_| !bytes.is_empty()).map(|line| line + self.count(&bytes, passed));
             if let Some(found) = found {
                 return Ok(Some(Place { offset: at + found as u64, line, around: false }));
@@ -272,7 +281,8 @@ impl<'a> Content<'a> {
         Ok(None)
     }
 
-    /// Finds the last place of a text that begins in a range; `line` is the number of the line that this ends in.
+    /// Finds the last match that starts in a range. `line` is the line number at the end of the
+    /// range.
     fn last(&self, pattern: &Regex, range: Range<u64>, mut line: Option<u64>, overlap: u64) -> Result<Option<Place>> {
         let mut end = range.end.next_multiple_of(self.encoding.unit() as u64);
         while end > range.start {
@@ -291,7 +301,7 @@ impl<'a> Content<'a> {
         Ok(None)
     }
 
-    /// Finds where a line begins; behind the last one, where the last one does.
+    /// Finds the start of a line; of the last line if there are fewer.
     fn line(&self, number: u64) -> Result<Place> {
         let (mut at, mut begins, mut current) = (0, 0, 1);
         while at < self.entry.size && current < number {
@@ -308,8 +318,8 @@ impl<'a> Content<'a> {
         Ok(Place { offset: begins, line: Some(current), around: false })
     }
 
-    /// Finds where a row of separated values begins; behind the last one, where the last one does. Only from the start on it is known which line
-    /// breaks stand within quotes.
+    /// Finds the start of a row of separated values; of the last row if there are fewer. Reads from
+    /// the start, because only then is it known which line breaks are quoted.
     fn row(&self, number: u64, separator: u8) -> Result<Place> {
         let mut cells = Cells::new(separator);
         let (mut at, mut begins, mut current) = (0, 0, 1);
@@ -347,14 +357,14 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_found_forwards_and_back() {
+    fn text_is_found_in_both_directions() {
         let content = content();
         let offset = |needle: &str| content.windows(needle.len()).position(|part| part == needle.as_bytes()).map(|at| at as u64);
         let there = offset("line 50000");
         assert_eq!(find(text("line 50000", 0, false)), there);
         assert_eq!(find(text("LINE 50000", 0, false)), None);
         assert_eq!(find(text("this is line 50000", 0, false)), offset("This is line 50000"));
-        // From the other end on, if need be.
+        // Wraps around if necessary.
         assert_eq!(find(text("line 50000", there.unwrap() + 1, false)), there);
         assert_eq!(find(text("line 777\n", u64::MAX, true)), offset("line 777\n"));
         assert_eq!(find(text("line 50000", there.unwrap(), true)), there);
@@ -362,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_across_the_end_of_a_step_is_found() {
+    fn match_across_steps_is_found() {
         for at in (STEP - 6)..(STEP + 2) {
             let mut content = vec![b'.'; 600 << 10];
             content[usize::try_from(at).unwrap()..][..4].copy_from_slice(b"here");
@@ -387,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_counted_as_their_quotes_tell() {
+    fn quoted_rows_are_counted() {
         let row = |number: u64| format!("{number};\"two\nlines \"\"{number}\"\"\";5\"\n");
         let content: Vec<u8> = (1..=30_000).flat_map(|number| row(number).into_bytes()).collect();
         let archive = sample::with_contents(&[("a.csv", &content)]);
@@ -401,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn the_line_of_what_is_found_is_known() {
+    fn matches_have_line_numbers() {
         let content = content();
         let archive = sample::with_contents(&[("text", &content)]);
         let entry = archive.entry(0).unwrap();
@@ -414,7 +424,7 @@ mod tests {
         assert_eq!(line(with("line 777\n", start(60_000), true, None)), None);
         assert_eq!(line(with("line 777\n", start(60_000), false, Some(60_000))), Some(777));
         assert_eq!(line(with("line 50000", start(7), true, Some(7))), Some(50_000));
-        // The one behind the last line break.
+        // The line after the last line break.
         assert_eq!(line(Seek::End(start(40_000), 40_000)), Some(60_001));
         assert_eq!(line(Seek::Line(u64::MAX)), Some(60_000));
     }
@@ -433,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_counted() {
+    fn matches_are_counted() {
         let long = [vec![b'x'; 600 << 10], b"\nxa x\n".to_vec()].concat();
         let archive = sample::with_contents(&[("long", &long), ("text", &content())]);
         let count = |number: u64, needle: &str, by_line| {
@@ -452,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits() {
+    fn search_is_cancelled() {
         let archive = sample::with_contents(&[("text", b"abc")]);
         let found = place(&*archive, &archive.entry(0).unwrap(), &text("x", 0, false), &|| false);
         assert!(matches!(found, Err(Error::Cancelled)));

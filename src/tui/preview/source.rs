@@ -1,4 +1,4 @@
-//! The content of an entry as a source of bytes.
+//! The content of an entry as a byte source.
 
 use std::sync::Arc;
 
@@ -7,14 +7,14 @@ use nra_format::entry::Entry;
 use nra_format::error::{Error, Result};
 use nra_format::source::ReadAt;
 
-/// An entry whose bytes can be read at any offset.
+/// An entry that can be read at any offset.
 pub struct EntrySource {
     archive: Arc<dyn Archive>,
     entry: Entry,
 }
 
 impl EntrySource {
-    /// Wraps an entry.
+    /// Returns the source of an entry.
     pub fn new(archive: &Arc<dyn Archive>, entry: &Entry) -> Self {
         Self { archive: Arc::clone(archive), entry: entry.clone() }
     }

@@ -1,7 +1,8 @@
-//! Colours of source text: which part of a line is a comment, a string, a word of the language.
+//! Syntax highlighting: comments, strings and keywords in source text.
 //!
-//! Definitions of languages are loaded when the first text needs them, by the thread that loads previews, and stay. What a definition
-//! makes of hostile text is bounded: lines beyond a length have no colours, and after a while the lines that are left have none either.
+//! Language definitions are loaded by the preview thread when first needed, and kept. The time
+//! spent on hostile text is limited: long lines are not highlighted, and neither are the remaining
+//! lines after a timeout.
 
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
@@ -12,36 +13,36 @@ use syntect::parsing::{ParseState, Scope, ScopeStack, SyntaxReference, SyntaxSet
 use crate::preview::text::Line;
 use crate::theme::{Depth, Theme};
 
-/// Bytes of a line that has colours.
+/// Maximum length of a highlighted line, in bytes.
 const MAX_LINE: usize = 1 << 10;
-/// Time for the colours of a window.
+/// Time limit for highlighting a window.
 pub const MAX_TIME: Duration = Duration::from_millis(150);
 
 static LANGUAGES: LazyLock<SyntaxSet> = LazyLock::new(two_face::syntax::extra_newlines);
 
-/// What a part of a line is.
+/// The role of a part of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Role {
-    /// Nothing particular.
+    /// None in particular.
     #[default]
     Plain,
-    /// A remark for readers.
+    /// A comment.
     Comment,
-    /// Quoted text.
+    /// A string.
     Text,
-    /// A number, or another constant.
+    /// A number or another constant.
     Constant,
-    /// A word of the language.
+    /// A keyword.
     Keyword,
-    /// Name of a function, a key, a tag.
+    /// Name of a function, key or tag.
     Name,
     /// Name of a type.
     Type,
-    /// Title of a section.
+    /// Heading of a section.
     Title,
 }
 
-/// Roles by the scopes that they stand for; of those that fit, the first in this table counts.
+/// Roles by scope prefix. The first match in this table counts.
 static ROLES: LazyLock<Vec<(Scope, Role)>> = LazyLock::new(|| {
     let roles = [
         ("comment", Role::Comment),
@@ -70,7 +71,7 @@ static ROLES: LazyLock<Vec<(Scope, Role)>> = LazyLock::new(|| {
 });
 
 impl Role {
-    /// Returns how the role looks; without colours all look the same.
+    /// Returns the style of the role. Without colours, all roles look the same.
     pub fn style(self, theme: &Theme) -> Style {
         if theme.depth == Depth::Mono {
             return theme.text;
@@ -96,7 +97,7 @@ impl Role {
     }
 }
 
-/// Finds the language of a file by its name, or by its first line.
+/// Detects the language of a file from its name or first line.
 fn language(name: &str, first: &str) -> Option<&'static SyntaxReference> {
     let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
     let found = LANGUAGES
@@ -107,7 +108,8 @@ fn language(name: &str, first: &str) -> Option<&'static SyntaxReference> {
     (found.name != "Plain Text").then_some(found)
 }
 
-/// Finds the roles in lines of a file of this name; after so much time the rest stays without.
+/// Adds roles to the lines of a file with this name. After the time limit, the remaining lines have
+/// none.
 pub fn paint(lines: &mut [Line], name: &str, time: Duration) {
     let Some(first) = lines.first().filter(|line| line.text.len() <= MAX_LINE) else { return };
     let Some(language) = language(name, &first.text) else { return };
@@ -164,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_a_program() {
+    fn roles_of_a_program() {
         let lines = painted("a.rs", "// remark\nfn main() { let x = \"text\"; }");
         assert_eq!(lines[0], [("// remark".to_owned(), Role::Comment)]);
         let has = |text: &str, role| lines[1].iter().any(|(part, of)| part.trim() == text && *of == role);
@@ -172,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn languages_by_name_and_first_line() {
+    fn language_is_detected_from_name_and_first_line() {
         for (name, first) in [("x.toml", ""), ("Makefile", ""), ("README.MD", ""), ("run", "#!/usr/bin/env python3")] {
             assert!(language(name, first).is_some(), "{name}");
         }
@@ -180,22 +182,22 @@ mod tests {
     }
 
     #[test]
-    fn long_lines_have_no_colours() {
+    fn long_lines_are_not_highlighted() {
         let long = format!("{{{}", "(".repeat(MAX_LINE));
         assert!(painted("a.rs", &long)[0].is_empty());
         assert!(!painted("a.rs", &format!("fn a() {{}}\n{long}\nfn b() {{}}"))[2].is_empty());
     }
 
     #[test]
-    fn what_takes_too_long_has_no_colours() {
+    fn slow_highlighting_stops() {
         let mut lines = vec![Line { text: "fn a() {}".to_owned(), ..Line::default() }; 1_000];
         paint(&mut lines, "a.rs", Duration::ZERO);
         assert!(lines[999].roles.is_empty());
     }
 
     #[test]
-    fn without_colours_nothing_is_coloured() {
-        let theme = Theme::new(crate::theme::Ground::Dark, Depth::Mono);
+    fn monochrome_theme_has_no_colours() {
+        let theme = Theme::new(crate::theme::Background::Dark, Depth::Mono);
         assert!([Role::Comment, Role::Keyword, Role::Constant].iter().all(|role| role.style(&theme) == theme.text));
     }
 }

@@ -17,7 +17,7 @@ use nra_format::archive::Archive;
 use nra_format::entry::Entry;
 use nra_format::error::Result;
 
-/// Bytes of a line that are shown.
+/// Maximum length of a line that is shown, in bytes.
 const MAX_LINE: usize = 4 << 10;
 
 /// A window of lines.
@@ -25,33 +25,33 @@ const MAX_LINE: usize = 4 << 10;
 pub struct Page {
     /// The lines.
     pub lines: Vec<Line>,
-    /// Number of the first one, counted from 1, if known.
+    /// Number of the first line, counted from 1, if known.
     pub first_number: Option<u64>,
-    /// The window begins with the content.
+    /// The window starts at the start of the content.
     pub at_start: bool,
-    /// The window ends with the content.
+    /// The window ends at the end of the content.
     pub at_end: bool,
-    /// Where it ends in the content, bytes.
+    /// Offset of its end in the content, in bytes.
     pub end: u64,
-    /// How it is written.
+    /// Text encoding.
     pub encoding: Encoding,
 }
 
-/// A line that is harmless to show.
+/// A printable line.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Line {
-    /// Where it begins in the content, bytes.
+    /// Its offset in the content, in bytes.
     pub offset: u64,
-    /// Its text: tabs are spaces, control characters their symbols.
+    /// Its text, with tabs expanded and control characters replaced by symbols.
     pub text: String,
-    /// There is more than is shown.
+    /// The line is longer than shown.
     pub cut: bool,
-    /// What its parts are: lengths in bytes of the text, one behind the other.
+    /// Highlighting: consecutive lengths in bytes of the text, with their roles.
     pub roles: Vec<(usize, Role)>,
 }
 
 impl Line {
-    /// Returns how many rows it takes when it is wrapped.
+    /// Returns the number of rows that the line needs when wrapped.
     pub fn height(&self, columns: u16) -> usize {
         parts(&self.text, columns.into()).count()
     }
@@ -107,13 +107,13 @@ impl Scrolled for Page {
 ///
 /// # Errors
 ///
-/// As reading the archive does.
+/// Errors from reading the archive.
 pub fn load(archive: &dyn Archive, entry: &Entry, request: &Request, encoding: Encoding) -> Result<Page> {
     let window = Window::read(archive, entry, request.offset, encoding.unit() as u64, request.limits.window)?;
     Ok(page(&window, request.anchor, encoding))
 }
 
-/// Cuts a window of bytes into lines. The first one is left out when it may have begun before; the last one when it may go on.
+/// Splits a window of bytes into lines. Lines that may be incomplete at either end are skipped.
 fn page(window: &Window, anchor: Option<(u64, u64)>, encoding: Encoding) -> Page {
     let Window { offset, ref bytes, size } = *window;
     let end = offset + bytes.len() as u64;
@@ -140,14 +140,14 @@ fn page(window: &Window, anchor: Option<(u64, u64)>, encoding: Encoding) -> Page
     Page { lines, first_number, at_start: begin == 0, at_end: at >= size, end: at, encoding }
 }
 
-/// Makes one line harmless.
+/// Makes a line of UTF-8 printable.
 pub fn shown(bytes: &[u8], offset: u64) -> Line {
     shown_in(Encoding::Utf8, bytes, offset)
 }
 
-/// Makes one line in another encoding harmless.
+/// Makes a line in any encoding printable.
 fn shown_in(encoding: Encoding, bytes: &[u8], offset: u64) -> Line {
-    // A long line is cut; so is what of it is decoded.
+    // A long line is cut before it is decoded.
     let line = encoding.decode(&bytes[..bytes.len().min((MAX_LINE + 2) * encoding.unit())]);
     let line = line.strip_suffix(b"\n").unwrap_or(&line);
     let line = line.strip_suffix(b"\r").unwrap_or(line);
@@ -164,19 +164,19 @@ fn shown_in(encoding: Encoding, bytes: &[u8], offset: u64) -> Line {
 }
 
 impl Page {
-    /// Columns of the longest number of a line.
+    /// Returns the width of the longest line number.
     fn digits(&self) -> usize {
         let last_number = self.first_number.map(|first| first + self.lines.len() as u64);
         last_number.map_or(1, |number| number.to_string().len()).max(3)
     }
 
-    /// Returns how many of so many columns the numbers of the lines take.
+    /// Returns the width of the line numbers out of `width` columns.
     pub fn gutter(&self, width: u16) -> u16 {
         if width >= 30 { u16::try_from(self.digits() + 1).expect("at most 21") } else { 0 }
     }
 }
 
-/// Draws lines and returns where their text stands.
+/// Draws lines and returns the area of their text.
 pub fn view(page: &Page, scroll: Scroll, theme: &Theme, area: Rect, buffer: &mut Buffer) -> Rect {
     let (digits, gutter) = (page.digits(), page.gutter(area.width));
     let mut y = area.top();
@@ -194,19 +194,20 @@ pub fn view(page: &Page, scroll: Scroll, theme: &Theme, area: Rect, buffer: &mut
     Rect { x: area.x + gutter, width: area.width - gutter, ..area }
 }
 
-/// Cuts a line into what stands in each row when it is wrapped.
+/// Splits a line into wrapped rows.
 pub fn parts(text: &str, columns: usize) -> impl Iterator<Item = &str> {
     let mut rest = Some(text);
     std::iter::from_fn(move || {
         let text = rest?;
         let part = glyphs::start(text, columns);
-        // Where there is no room for a letter there is none for what is behind it.
+        // If no letter fits, nothing after it does either.
         rest = Some(&text[part.len()..]).filter(|behind| !behind.is_empty() && !part.is_empty());
         Some(part)
     })
 }
 
-/// Draws a line from the top of an area, where it is wrapped without the parts that lie above it, and returns how many rows it takes there.
+/// Draws a line from the top of an area, without the first `above` wrapped rows. Returns the number
+/// of rows used.
 pub fn put(line: &Line, scroll: Scroll, above: usize, theme: &Theme, area: Rect, buffer: &mut Buffer) -> u16 {
     let width = usize::from(area.width);
     let row = |y: u16| Rect { y: area.y + y, height: 1, ..area };
@@ -232,7 +233,7 @@ pub fn put(line: &Line, scroll: Scroll, above: usize, theme: &Theme, area: Rect,
     rows
 }
 
-/// Draws the part of a line behind so many columns: roles and symbols in their own style.
+/// Draws the part of a line after `skipped` columns, with the styles of its roles and symbols.
 fn draw(text: &str, line: &Line, skipped: usize, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     let y = area.y;
     let (end, _) = buffer.set_stringn(area.x, y, text, usize::from(area.width), theme.text);
@@ -263,7 +264,7 @@ mod tests {
     use crate::sample;
 
     #[test]
-    fn lines_are_numbered_and_harmless() {
+    fn lines_are_numbered_and_printable() {
         let window = Window { offset: 0, bytes: b"one\r\n\ttwo\x1b[2J\nthree".to_vec(), size: 19 };
         let page = page(&window, None, Encoding::Utf8);
         let lines: Vec<&str> = page.lines.iter().map(|line| line.text.as_str()).collect();
@@ -273,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_begin_and_end_with_lines() {
+    fn windows_start_and_end_at_lines() {
         let text: Vec<u8> = (0..100).flat_map(|number| format!("line {number:02}\n").into_bytes()).collect();
         // Eight bytes a line; the window is 100 bytes from the middle of line 10 on.
         let window = Window { offset: 85, bytes: text[85..185].to_vec(), size: text.len() as u64 };
@@ -287,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_line_is_cut() {
+    fn long_line_is_cut() {
         let content = [vec![b'x'; 600 << 10], b"\nend\n".to_vec()].concat();
         let archive = sample::with_contents(&[("long", &content)]);
         let entry = archive.entry(0).unwrap();
@@ -299,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn other_encodings_are_shown_as_text() {
+    fn other_encodings_are_decoded() {
         let text = "Grüße\r\nzweite Zeile\n\tdritte ✓";
         let utf16: Vec<u8> = [0xfeff].into_iter().chain(text.encode_utf16()).flat_map(u16::to_be_bytes).collect();
         let archive = sample::with_contents(&[("text", &utf16)]);

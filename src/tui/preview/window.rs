@@ -1,4 +1,4 @@
-//! A window of content: read in one way, cut into whole rows in one way.
+//! A window of content, and how it is cut into whole rows.
 
 use std::ops::Range;
 
@@ -9,20 +9,20 @@ use nra_format::error::Result;
 /// A part of content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Window {
-    /// Where it begins, bytes.
+    /// Its offset, in bytes.
     pub offset: u64,
-    /// The part.
+    /// The bytes.
     pub bytes: Vec<u8>,
-    /// Length of the whole content, bytes.
+    /// Length of the whole content, in bytes.
     pub size: u64,
 }
 
 impl Window {
-    /// Reads up to `len` bytes from an offset on, which is a multiple of `unit`.
+    /// Reads up to `len` bytes from an offset, rounded down to a multiple of `unit`.
     ///
     /// # Errors
     ///
-    /// As reading the archive does.
+    /// Errors from reading the archive.
     pub fn read(archive: &dyn Archive, entry: &Entry, offset: u64, unit: u64, len: u64) -> Result<Self> {
         let offset = offset.min(entry.size) / unit * unit;
         let mut bytes = vec![0; usize::try_from(len.min(entry.size - offset)).expect("no more than a window")];
@@ -31,13 +31,15 @@ impl Window {
         Ok(Self { offset, bytes, size: entry.size })
     }
 
-    /// Says whether it ends where the content does.
+    /// Returns whether the window ends at the end of the content.
     pub fn is_last(&self) -> bool {
         self.offset + self.bytes.len() as u64 >= self.size
     }
 
-    /// Returns the part that consists of whole rows, by the places behind their breaks: the first row is left out when it may have begun before, unless
-    /// the window `begins` with one, and the last one when it may go on. One that is longer than the window stays as far as it goes.
+    /// Returns the part that consists of whole rows, given the offsets after row breaks. The first
+    /// row is skipped if it may have started before the window, unless the window `begins` with a
+    /// row. The last row is skipped if it may continue. A row that is longer than the window is
+    /// kept.
     pub fn whole(&self, begins: bool, breaks: &[usize]) -> Range<usize> {
         let first = if begins || self.offset == 0 { 0 } else { breaks.first().copied().unwrap_or(0) };
         let last = breaks.last().copied().filter(|last| !self.is_last() && *last > first);
@@ -45,7 +47,7 @@ impl Window {
     }
 }
 
-/// Returns the places behind line feeds.
+/// Returns the offsets after line feeds.
 pub fn line_feeds(bytes: &[u8]) -> Vec<usize> {
     let feeds = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
     feeds.map(|(at, _)| at + 1).collect()
@@ -57,7 +59,7 @@ mod tests {
     use crate::sample;
 
     #[test]
-    fn rows_that_may_be_cut_are_left_out() {
+    fn incomplete_rows_are_skipped() {
         let archive = sample::with_contents(&[("a", b"one\ntwo\nthree\nfour")]);
         let entry = archive.entry(0).unwrap();
         let rows = |offset, len, begins| {
@@ -70,7 +72,7 @@ mod tests {
         assert_eq!(rows(1, 10, false), "two\n");
         assert_eq!(rows(4, 100, false), "three\nfour");
         assert_eq!(rows(4, 100, true), "two\nthree\nfour");
-        // One that is longer than the window is better than nothing.
+        // A row that is longer than the window is better than nothing.
         assert_eq!(rows(9, 3, false), "hre");
         assert_eq!(rows(99, 3, false), "");
         assert_eq!(Window::read(&*archive, &entry, 7, 4, 3).unwrap().offset, 4);

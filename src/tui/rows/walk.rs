@@ -1,4 +1,4 @@
-//! Rows in path order: from a number to the rows behind it and in front of it, without those between.
+//! Rows in path order: finds the rows before and after a number without reading those in between.
 
 use std::ops::Range;
 
@@ -8,7 +8,8 @@ use nra_format::entry::{Entry, Kind};
 use nra_format::error::{Error, Result};
 use nra_format::path::EntryPath;
 
-/// So many entries in a row that do not read end a list: what has been found until there is shown.
+/// Maximum number of consecutive unreadable entries. A list ends there and shows the rows found so
+/// far.
 const MAX_LOST: u64 = 20_000;
 
 /// Rows in path order.
@@ -17,14 +18,14 @@ pub struct Walk<'a> {
     scope: &'a Scope,
     below: Range<u64>,
     go_on: &'a dyn Fn() -> bool,
-    /// Entries that did not read,
+    /// Number of unreadable entries.
     lost: u64,
-    /// and those of them since the last one that did.
+    /// Number of unreadable entries since the last readable one.
     in_a_row: u64,
 }
 
 impl<'a> Walk<'a> {
-    /// Returns a walk through what lies in a range of numbers, as long as `go_on` says so.
+    /// Walks the entries of a range of numbers. Stops when `go_on` returns false.
     pub fn new(archive: &'a dyn Archive, scope: &'a Scope, below: Range<u64>, go_on: &'a dyn Fn() -> bool) -> Self {
         Self { archive, scope, below, go_on, lost: 0, in_a_row: 0 }
     }
@@ -33,7 +34,7 @@ impl<'a> Walk<'a> {
     ///
     /// # Errors
     ///
-    /// As reading the index does.
+    /// Errors from reading the index.
     pub fn page(mut self, want: &Want, count: usize) -> Result<Page> {
         let mut page = Page { below: self.below.clone(), ..Page::default() };
         match want {
@@ -74,7 +75,7 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// Returns where the row of `path` stands, or that of the nearest directory above it that is shown.
+    /// Returns the place of the row for `path`, or of its nearest visible ancestor.
     fn place_of(&self, path: &EntryPath) -> Result<u64> {
         let mut path = Some(self.row_of(path));
         while let Some(candidate) = path {
@@ -86,7 +87,7 @@ impl<'a> Walk<'a> {
         Ok(self.below.start)
     }
 
-    /// Returns up to `count` rows from number `from` on, and whether that is all.
+    /// Returns up to `count` rows from number `from` on, and whether they are the last ones.
     fn forward(&mut self, from: u64, count: usize) -> Result<(Vec<Row>, bool)> {
         let (mut rows, mut names) = (Vec::with_capacity(count.min(1024)), 0);
         let mut next = from.max(self.below.start);
@@ -100,7 +101,7 @@ impl<'a> Walk<'a> {
             };
             let row = self.row_of(&entry.path);
             if row != entry.path {
-                // In the middle of a closed directory; one whose own record is lost has nothing to show.
+                // Inside a collapsed directory. If its own record is lost, it has no row.
                 next = self.end_of(&row, next)?;
                 continue;
             }
@@ -113,7 +114,8 @@ impl<'a> Walk<'a> {
         Ok((rows, true))
     }
 
-    /// Returns up to `count` rows in front of number `to`, in order, and whether that is all.
+    /// Returns up to `count` rows before number `to`, in order, and whether they are the first
+    /// ones.
     fn backward(&mut self, to: u64, count: usize) -> Result<(Vec<Row>, bool)> {
         let (mut rows, mut names) = (Vec::with_capacity(count.min(1024)), 0);
         let mut before = to.min(self.below.end);
@@ -138,7 +140,7 @@ impl<'a> Walk<'a> {
         Ok((rows, before <= self.below.start || self.in_a_row >= MAX_LOST))
     }
 
-    /// Returns the number where the row behind `place` is looked for.
+    /// Returns the number from which to search for the row after `place`.
     fn next(&mut self, place: u64) -> Result<u64> {
         match self.entry(place)? {
             Some(entry) => self.behind(place, &entry),
@@ -146,7 +148,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Returns the number behind an entry and what is hidden below it.
+    /// Returns the number after an entry and the collapsed entries below it.
     fn behind(&self, place: u64, entry: &Entry) -> Result<u64> {
         if entry.kind != Kind::Directory || self.scope.open.contains(&entry.path) {
             return Ok(place + 1);
@@ -158,7 +160,7 @@ impl<'a> Walk<'a> {
         Ok(rows::subtree(self.archive, directory, self.go_on)?.end.max(place + 1))
     }
 
-    /// Looks a path up; `None` when it is not there, or among what is damaged.
+    /// Finds a path. Returns `None` if it does not exist or its index page is damaged.
     fn find(&self, path: &EntryPath) -> Result<Option<(u64, Entry)>> {
         match self.archive.find(path.as_bytes()) {
             Err(Error::Corrupt { .. }) => Ok(None),
@@ -166,7 +168,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Reads an entry; `None` when it is damaged.
+    /// Reads an entry. Returns `None` if it is damaged.
     fn entry(&mut self, number: u64) -> Result<Option<Entry>> {
         if !(self.go_on)() {
             return Err(Error::Cancelled);
@@ -185,7 +187,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Returns the path of the row that shows `path`: itself, or the first closed directory above it.
+    /// Returns the path of the row that shows `path`: the path itself or its topmost collapsed
+    /// ancestor.
     fn row_of(&self, path: &EntryPath) -> EntryPath {
         let bytes = path.as_bytes();
         let mut from = self.scope.directory.as_ref().map_or(0, |directory| directory.as_bytes().len() + 1);

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::crumbs::BETWEEN;
+use crate::path_bar::SEPARATOR;
 use nra_format::archive::Info;
 use nra_format::container::Container;
 use nra_format::entry::Entry;
@@ -88,6 +88,6 @@ impl Facts {
 
     /// Returns its name without those of the archives around it.
     pub fn own_name(&self) -> &str {
-        self.name.rsplit(BETWEEN).next().unwrap_or(&self.name)
+        self.name.rsplit(SEPARATOR).next().unwrap_or(&self.name)
     }
 }

@@ -13,7 +13,7 @@ use crate::key::Key;
 use crate::keymap::Place;
 use crate::layout::Column;
 use crate::open_target::OpenTarget;
-use crate::preview::sheet::Sheet;
+use crate::preview::details::Details;
 use crate::state::finder::Finder;
 use crate::state::jobs::{JobId, LogPlace};
 use crate::state::marks::{Among, Change, SelectedEntries};
@@ -40,12 +40,12 @@ pub enum Dialog {
     Menu(Menu),
     /// Search while typing.
     Finder(Finder),
-    /// The properties of an entry.
-    Sheet {
-        /// Title.
+    /// Facts.
+    Details {
+        /// What they are about.
         title: String,
-        /// The properties; empty until they are loaded.
-        sheet: Sheet,
+        /// The facts; none before they have come.
+        details: Details,
         /// First line shown.
         top: usize,
     },

@@ -28,7 +28,7 @@ use std::time::Duration;
 use ratatui::layout::Rect;
 
 use crate::keymap::{Keymap, Place};
-use crate::layout::{Areas, Columns, SAID, SMALLEST};
+use crate::layout::{Areas, Columns, MESSAGE_ROWS, SMALLEST};
 use crate::requests::{RequestKind, Requests};
 use crate::theme::Theme;
 use nra_format::path::EntryPath;
@@ -169,7 +169,7 @@ impl State {
         let text = text.into();
         if self.settings.linear {
             self.status.previous.push(text.clone());
-            let old = self.status.previous.len().saturating_sub(usize::from(SAID));
+            let old = self.status.previous.len().saturating_sub(usize::from(MESSAGE_ROWS));
             self.status.previous.drain(..old);
         }
         self.status.message = Some(Message { text, tone, until: self.now + Duration::from_secs(stay) });

@@ -17,7 +17,7 @@ const DIALOGS: [(&str, &str, &str); 14] = [
     ("J ?", "Keys: jobs", "Move"),
     ("V J", "Jobs", "verify a.nra"),
     ("i", "README.md", "path"),
-    ("/", "Find below here", "README.md"),
+    ("/", "Find in this directory", "README.md"),
     (":", "Commands", "help: Show the keys"),
     ("f", "Filter", "part of the name"),
     ("F", "Find below here", "size"),
@@ -35,16 +35,16 @@ fn is_whole(story: &Story, keys: &str) {
     let Some(frame) = frames::frame(dialog, &story.state) else {
         let what = if matches!(dialog, Dialog::Jump(_)) { "to:" } else { "bookmark" };
         assert!(matches!(dialog, Dialog::Jump(_) | Dialog::Bookmark(_)) && screen.contains(what), "{keys}\n{screen}");
-        assert!(story.state.screen.width < 40 || screen.contains("esc ends"), "{keys}\n{screen}");
+        assert!(story.state.screen.width < 40 || screen.contains("esc c"), "{keys}\n{screen}");
         return;
     };
     assert_eq!(frame.area.union(story.state.screen), story.state.screen, "{keys}");
     if story.state.screen.width >= 40 {
         assert!(screen.contains(&frame.keys), "{:?} of {keys}\n{screen}", frame.keys);
-        for line in frame.told.iter().chain([&frame.title]) {
+        for line in frame.title_lines.iter().chain([&frame.title]) {
             assert!(screen.contains(line.trim()), "{line:?} of {keys}\n{screen}");
         }
-        assert!(matches!(dialog, Dialog::Sheet { .. }) || !frame.title.contains('…'), "{keys}\n{screen}");
+        assert!(matches!(dialog, Dialog::Details { .. }) || !frame.title.contains('…'), "{keys}\n{screen}");
     }
 }
 

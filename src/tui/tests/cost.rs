@@ -165,8 +165,8 @@ fn a_path_of_thousands_of_directories_costs_what_is_shown_of_it() {
     story.then("enter");
     let deep = format!("{}b", "a/".repeat(32_767));
     story.state.listing.scope.directory = Some(EntryPath::try_from(deep.as_str()).unwrap());
-    let crumbs = crate::crumbs::crumbs(&story.state, 30);
-    let depths: Vec<_> = crumbs.iter().map(|crumb| crumb.depth).collect();
+    let parts = crate::path_bar::parts(&story.state, 30);
+    let depths: Vec<_> = parts.iter().map(|part| part.depth).collect();
     assert_eq!((depths[..3].to_vec(), depths.last()), (vec![Some(0), None, Some(32_764)], Some(&Some(32_768))));
     let each = cpu_of_key(&story, "?");
     assert!(each < Duration::from_millis(16), "{each:?}");

@@ -157,7 +157,7 @@ fn unreadable_content_is_not_counted() {
     std::fs::write(&file, bytes).unwrap();
     let mut story = Story::begin(everything(), 120, 30);
     open(&mut story, &file);
-    story.sees("damaged · ").misses("entries ·").sees("1 entry that reads");
+    story.sees("damaged · ").misses("entries ·").sees("1 readable entry");
     let row = |story: &Story, name: &str| story.screen().lines().find(|line| line.contains(name)).unwrap().to_owned();
     assert!(row(&story, " d/ ").contains("3.0 MiB"), "{}", story.screen());
     // Nor is it drawn, nor can it be changed.
@@ -183,7 +183,7 @@ fn known_damage_is_shown() {
     story.then("G k enter enter R");
     story.sees("No known damage");
     story.then("d");
-    story.sees("nothing is like that");
+    story.sees("No matches");
     story.then("esc");
     story.sees("README.md");
 }
@@ -195,7 +195,7 @@ fn changes_made_before_damage_can_be_undone() {
     story.then("d j d");
     let page = Page { damage: Some(vec!["the index is damaged".to_owned()]), ..Page::default() };
     story.event(Event::Rows(RowsResponse { want: Want::Start, page: Ok(page) }));
-    story.then("W").sees("A damaged archive cannot be changed");
+    story.then("W").sees("a damaged archive can't be changed");
     story.then("P").sees("Pending changes");
     story.then("u");
     assert_eq!(story.state.changes.pending.list().len(), 1);

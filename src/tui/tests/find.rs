@@ -15,7 +15,7 @@ fn query_finds_entries_by_properties() {
     story.then("ctrl-u").types("has:deep");
     story.then("enter");
     assert_eq!(story.names(), ["docs/more/deep/file"]);
-    story.sees("docs/more/deep/file").sees("found: has:deep");
+    story.sees("docs/more/deep/file").sees("query: has:deep");
     story.then("F ctrl-u").types("*.json size<10");
     story.then("enter");
     assert_eq!(story.names().len(), 3);
@@ -26,7 +26,7 @@ fn query_finds_entries_by_properties() {
     assert_eq!(story.names()[0], "README.md");
     story.then("F").types("nothing-is-called-so");
     story.then("enter");
-    story.sees("nothing is like that");
+    story.sees("No matches");
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn filter_applies_while_typing() {
     story.then("esc");
     assert_eq!(story.names().len(), 8);
     story.then("f").types("zzz");
-    story.sees("no name matches the filter");
+    story.sees("No matches. Esc clears the filter");
 }
 
 #[test]

@@ -17,7 +17,7 @@ use crate::open_target::OpenTarget;
 use crate::preview::{Body, Preview};
 use crate::sample;
 use crate::state::Facts;
-use crate::theme::{Depth, Ground, Theme};
+use crate::theme::{Background, Depth, Theme};
 use crate::view::view;
 use nra_format::archive::{Archive, OpenOptions, open_path};
 
@@ -313,7 +313,7 @@ fn damaged_picture_shows_error_and_bytes() {
     story.then("2");
     story.sees("hex · ").sees("89 50 4e 47");
     story.then("3 k k");
-    story.sees("this is no image that nra knows").sees("0 shows it by what it is");
+    story.sees("Not a supported image format").sees("Press 0 for the default preview");
     story.then("0 j");
     story.sees("PNG · 64 × 48").misses("by what it is");
 }
@@ -321,7 +321,7 @@ fn damaged_picture_shows_error_and_bytes() {
 #[test]
 fn source_text_is_coloured() {
     let mut story = Story::begin(files(), 120, 40);
-    story.state.settings.theme = Theme::new(Ground::Dark, Depth::Ansi);
+    story.state.settings.theme = Theme::new(Background::Dark, Depth::Ansi);
     story.then("G tab");
     story.sees("fn main()");
     let colors = |story: &Story| {
@@ -331,7 +331,7 @@ fn source_text_is_coloured() {
         (area.left()..area.right()).map(|x| buffer[(x, area.y + 1)].fg).collect::<HashSet<_>>()
     };
     assert!(colors(&story).contains(&Color::Cyan), "{:?}", colors(&story));
-    story.state.settings.theme = Theme::new(Ground::Dark, Depth::Mono);
+    story.state.settings.theme = Theme::new(Background::Dark, Depth::Mono);
     assert_eq!(colors(&story), HashSet::from([Color::Reset]));
 }
 

@@ -317,7 +317,7 @@ fn waiting_job_is_shown_as_waiting() {
     story.sees("verify a.nra waiting");
     // The time that it waits is none that it takes.
     story.now += Duration::from_secs(60);
-    story.then("J").sees("waiting for its turn");
+    story.then("J").sees("queued: x");
     story.event(Event::Job(id, JobEvent::Waiting(false)));
     story.misses("waiting");
     story.event(Event::Job(id, JobEvent::End(Ending::Done, "no damage".to_owned())));
@@ -354,9 +354,9 @@ fn job_is_paused_and_resumed() {
     let mut story = Story::begin(everything(), 80, 24);
     let id = story.state.jobs.add("verify a.nra".to_owned(), story.now);
     story.then("J p");
-    story.sees("‖").sees("paused: p goes on");
+    story.sees("‖").sees("paused: p resumes");
     story.then("p");
-    story.misses("paused: p goes on");
+    story.misses("paused: p resumes");
     story.then("p esc");
     // Whoever waits for the end wants one.
     story.then("q w");
@@ -396,7 +396,7 @@ fn changes_are_made_undone_and_written() {
     story.then("enter");
     story.sees("→ z.txt");
     story.then("d j");
-    story.sees("1 to remove, 1 to rename: W writes, u takes back");
+    story.sees("1 to remove, 1 to rename: W write, u undo");
     story.then("q");
     story.sees("Unwritten changes");
     story.then("w ctrl-u").types("tidied up");
@@ -669,7 +669,7 @@ fn files_and_directories_are_added() {
     story.sees("empty component");
     story.then("ctrl-u").types("fresh/deep");
     story.then("enter j");
-    story.sees("1 to add, 1 to make: W writes, u takes back");
+    story.sees("1 to add, 1 to make: W write, u undo");
     story.then("W enter");
     story.sees("commit 2 is written");
     open(&mut story, &file);
@@ -768,8 +768,8 @@ fn empty_list_shows_message() {
     story.then("f").types("nothing like that");
     story.then("enter");
     for key in ["e", "E", "d", "r", "i", "y", "Y", "alt-v"] {
-        story.then("f1 esc").misses("No entry here");
-        story.then(key).sees("No entry here");
+        story.then("f1 esc").misses("Empty directory");
+        story.then(key).sees("there is nothing here");
     }
     assert!(story.outside.is_empty() && story.state.changes.pending.is_empty());
 }

@@ -22,11 +22,11 @@ fn typed_letters_move_to_row() {
     // Letters are letters, whatever they do elsewhere; small ones stand for capitals.
     story.then("esc ; r e a");
     assert_eq!(story.name(), "README.md");
-    story.then("q").sees("no such row");
+    story.then("q").sees("no match");
     assert_eq!(story.name(), "README.md");
-    story.then("backspace").misses("no such row");
+    story.then("backspace").misses("no match");
     // What else is pressed ends it and does what it does.
-    story.then("down").misses("esc ends");
+    story.then("down").misses("esc close");
     assert_ne!(story.name(), "README.md");
     story.then("; t enter l");
     assert_eq!(story.name(), "train/0001.json");

@@ -63,7 +63,7 @@ fn keys_wait_for_rows_of_dialog() {
     story.held_back = false;
     let asked = std::mem::take(&mut story.back);
     story.perform(asked);
-    assert!(matches!(story.state.dialogs.last(), Some(Dialog::Sheet { top: 1.., .. })));
+    assert!(matches!(story.state.dialogs.last(), Some(Dialog::Details { top: 1.., .. })));
     // The second of what is found for all that was typed.
     for keys in ["down enter", "ctrl-n enter j"] {
         let mut story = Story::begin(everything(), 100, 30);

@@ -37,7 +37,7 @@ use crate::open_target::OpenTarget;
 use crate::requests::{RequestKind, Requests};
 use crate::sample;
 use crate::state::{Facts, State};
-use crate::theme::{Depth, Ground, Theme};
+use crate::theme::{Background, Depth, Theme};
 use crate::update::{start, update};
 use crate::view::view;
 use crate::workers;
@@ -68,7 +68,7 @@ impl Story {
     pub fn begin(archive: Arc<dyn Archive>, width: u16, height: u16) -> Self {
         let info = archive.info().clone();
         let facts = Facts { name: "a.nra".to_owned(), info, ..Facts::default() };
-        let theme = Theme::new(Ground::Dark, Depth::Mono);
+        let theme = Theme::new(Background::Dark, Depth::Mono);
         let mut state = State::new(facts, theme, Keymap::default(), width, height);
         let effects = start(&mut state);
         let mut story =

@@ -124,7 +124,7 @@ fn clicking_hint_runs_it() {
         let mut story = Story::begin(everything(), width, height);
         click_on(&mut story, "? help");
         story.sees("Keys: list");
-        click_on(&mut story, "esc closes");
+        click_on(&mut story, "esc close");
         story.misses("Keys: list");
         if height > 12 {
             click_on(&mut story, "s sort");
@@ -144,7 +144,7 @@ fn clicking_outside_dialog_closes_it() {
         story.then("/");
         story.types("000");
         click_on(&mut story, "train/0002.json");
-        story.sees("Find below here");
+        story.sees("Find in this directory");
         click_on(&mut story, "train/0002.json");
         assert_eq!(story.name(), "train/0002.json");
         for keys in ["?", "i", "s", "J", ":", "f", "e", "+", "c"] {
@@ -161,7 +161,7 @@ fn clicking_outside_dialog_closes_it() {
         }
         // The keys that a dialog tells.
         story.then("e");
-        click_on(&mut story, "esc cancels");
+        click_on(&mut story, "esc cancel");
         assert!(story.state.dialogs.is_empty());
         story.then("V V J");
         let chosen = |story: &Story| match story.state.dialogs[0] {

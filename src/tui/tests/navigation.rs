@@ -102,7 +102,7 @@ fn names_are_escaped_everywhere() {
     story.sees("d␛]0;t␇/");
     story.then("enter").sees("▸ d␛]0;t␇").sees(shown);
     for (keys, title) in
-        [("e", "Extract"), ("r", "Rename"), ("i", "d␛]0;t␇/"), ("/ m d", "Find below here"), ("a", "Add to d␛]0;t␇")]
+        [("e", "Extract"), ("r", "Rename"), ("i", "d␛]0;t␇/"), ("/ m d", "Find in this directory"), ("a", "Add to d␛]0;t␇")]
     {
         story.then(keys).sees(title).sees(shown);
         story.then("esc");

@@ -344,5 +344,5 @@ fn hidden_pending_rows_are_counted() {
         story.then("f7").types(&format!("made{number}"));
         story.then("enter");
     }
-    story.sees("made0/").misses("+ made9/").sees("more: P shows all");
+    story.sees("made0/").misses("+ made9/").sees("more (P: all)");
 }

@@ -85,7 +85,7 @@ pub fn press(state: &mut State, key: Key, effects: &mut Vec<Effect>) -> bool {
 pub fn lacks_rows(state: &State) -> bool {
     match state.dialogs.last() {
         Some(Dialog::Commits { list, .. }) => list.is_empty(),
-        Some(Dialog::Sheet { sheet, .. }) => sheet.lines.is_empty(),
+        Some(Dialog::Details { details, .. }) => details.lines.is_empty(),
         Some(Dialog::Finder(finder)) => !finder.answered,
         _ => false,
     }
@@ -402,7 +402,7 @@ pub fn handle(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> b
             let lines = state.settings.keymap.help(*place, inner.width).len();
             *top = scrolled(*top, lines.saturating_sub(rows), action);
         }
-        Some(Dialog::Sheet { top, sheet, .. }) => *top = scrolled(*top, sheet.rows().saturating_sub(1), action),
+        Some(Dialog::Details { top, details, .. }) => *top = scrolled(*top, details.rows().saturating_sub(1), action),
         Some(Dialog::Menu(menu)) => menu.cursor = scrolled(menu.cursor, menu.items.len().saturating_sub(1), action),
         Some(Dialog::Jobs { .. }) if action == Action::Stop => self::jobs::stop(state, effects),
         Some(Dialog::Jobs { .. }) if action == Action::Pause => self::jobs::pause(state, effects),

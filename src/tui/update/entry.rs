@@ -2,7 +2,7 @@
 
 use crate::effect::{Effect, Request};
 use crate::glyphs;
-use crate::preview::sheet::Sheet;
+use crate::preview::details::Details;
 use crate::state::{Dialog, State, Tone};
 use crate::update::passwords;
 use nra_format::entry::{Entry, Kind};
@@ -35,8 +35,8 @@ fn file(state: &mut State) -> Option<Entry> {
 /// Shows all properties.
 pub fn inspect(state: &mut State, effects: &mut Vec<Effect>) {
     if let Some(entry) = current(state) {
-        let (title, sheet) = (glyphs::shown_within(entry.path.name(), 60), Sheet::default());
-        state.dialogs.push(Dialog::Sheet { title, sheet, top: 0 });
+        let (title, details) = (glyphs::shown_within(entry.path.name(), 60), Details::default());
+        state.dialogs.push(Dialog::Details { title, details, top: 0 });
         effects.push(state.request(Request::Inspect(entry)));
     }
 }

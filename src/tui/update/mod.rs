@@ -105,13 +105,13 @@ fn process(state: &mut State, event: Event, effects: &mut Vec<Effect>) {
         Event::CheckDone(answer) => dialogs::checked(state, answer, effects),
         Event::MarkTotals(bytes) => state.marks.content_bytes = bytes,
         Event::Inspected(Ok(more)) => {
-            let is_sheet = |dialog: &&mut Dialog| matches!(dialog, Dialog::Sheet { .. });
-            if let Some(Dialog::Sheet { sheet, .. }) = state.dialogs.iter_mut().rev().find(is_sheet) {
-                *sheet = more;
+            let is_details = |dialog: &&mut Dialog| matches!(dialog, Dialog::Details { .. });
+            if let Some(Dialog::Details { details, .. }) = state.dialogs.iter_mut().rev().find(is_details) {
+                *details = more;
             }
         }
         Event::Inspected(Err(error)) => {
-            dialogs::without_rows(state, |dialog| matches!(dialog, Dialog::Sheet { .. }));
+            dialogs::without_rows(state, |dialog| matches!(dialog, Dialog::Details { .. }));
             state.notify(Tone::Error, error);
         }
         Event::Error(error) => {

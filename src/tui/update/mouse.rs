@@ -6,11 +6,11 @@ use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::{Position, Rect};
 
 use crate::action::Action;
-use crate::crumbs::{self, BETWEEN};
 use crate::effect::Effect;
 use crate::glyphs;
 use crate::hints;
 use crate::layout::{Column, SHARES};
+use crate::path_bar::{self, SEPARATOR};
 use crate::state::{Dialog, Focus, Sizes, State};
 use crate::update::{actions, browse, dialogs, marks, preview};
 
@@ -92,10 +92,10 @@ fn click(state: &mut State, at: Position, effects: &mut Vec<Effect>) {
         }
         let request = state.preview.hurry();
         preview::load(state, request, effects);
-    } else if areas.heads.contains(at) && !matches!(state.layout.sizes, Sizes::Map(_)) {
-        sort(state, state.columns_in(areas.heads.width).at(at.x - areas.heads.x), effects);
+    } else if areas.column_headers.contains(at) && !matches!(state.layout.sizes, Sizes::Map(_)) {
+        sort(state, state.columns_in(areas.column_headers.width).at(at.x - areas.column_headers.x), effects);
     } else if areas.header.contains(at) {
-        crumb(state, areas.header, at.x, effects);
+        part(state, areas.header, at.x, effects);
     } else if let Some(action) = hints::at(state, at) {
         actions::run(state, action, effects);
     }
@@ -137,20 +137,20 @@ fn sort(state: &mut State, column: Column, effects: &mut Vec<Effect>) {
     }
 }
 
-/// Goes to the clicked directory of the path.
-fn crumb(state: &mut State, header: Rect, x: u16, effects: &mut Vec<Effect>) {
+/// Goes to a part of the path.
+fn part(state: &mut State, header: Rect, x: u16, effects: &mut Vec<Effect>) {
     let mut from = usize::from(header.x) + 1;
-    for crumb in crumbs::crumbs(state, crumbs::room(state, header.width)) {
-        let to = from + glyphs::width(&crumb.text);
+    for part in path_bar::parts(state, path_bar::room(state, header.width)) {
+        let to = from + glyphs::width(&part.text);
         if (from..to).contains(&usize::from(x)) {
             let Some(directory) = state.listing.scope.directory.clone() else { return };
-            let Some(depth) = crumb.depth else { return };
+            let Some(depth) = part.depth else { return };
             let target = directory.first(depth);
             if target.as_ref() != Some(&directory) {
                 browse::go(state, target, None, effects);
             }
             return;
         }
-        from = to + glyphs::width(BETWEEN);
+        from = to + glyphs::width(SEPARATOR);
     }
 }

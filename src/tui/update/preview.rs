@@ -133,9 +133,9 @@ pub fn control(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
     match action {
         // At the left edge it folds the parent, then returns to the list.
         Action::Left if state.preview.scroll.left > 0 => state.preview.side(-SIDE),
-        Action::Left if state.preview.fold(Fold::Out) => {}
+        Action::Left if state.preview.fold(Fold::Close) => {}
         Action::Left => drop(step_back(state, effects)),
-        Action::Right if state.preview.fold(Fold::In) => {}
+        Action::Right if state.preview.fold(Fold::Open) => {}
         Action::Right => state.preview.side(SIDE),
         Action::Preview if state.layout.zoom => zoom(state, false, effects),
         Action::Preview if state.screen.width < TWO_PANES => zoom(state, true, effects),
@@ -162,9 +162,9 @@ pub fn control(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
             let prompt = Prompt::new(PromptKind::Goto, "Go to", "line or row number, in bytes an offset; 0x… is hexadecimal", "");
             state.dialogs.push(Dialog::Prompt(prompt));
         }
-        Action::Fold => drop(state.preview.fold(Fold::Turn)),
-        Action::FoldAll => drop(state.preview.fold(Fold::All)),
-        Action::UnfoldAll => drop(state.preview.fold(Fold::Nothing)),
+        Action::Fold => drop(state.preview.fold(Fold::Toggle)),
+        Action::FoldAll => drop(state.preview.fold(Fold::CloseAll)),
+        Action::UnfoldAll => drop(state.preview.fold(Fold::OpenAll)),
         Action::Wrap => state.preview.wrap(usize::from(state.areas().preview.height)),
         _ => {}
     }

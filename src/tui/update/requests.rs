@@ -40,7 +40,7 @@ pub fn cancel_unneeded(state: &mut State) {
     let chooses = any(|dialog| matches!(dialog, Dialog::Finder(Finder { over: Over::Archives, .. })));
     let finds = matches!(state.dialogs.last(), Some(Dialog::Finder(Finder { over: Over::Paths, .. })));
     let needed = [
-        (RequestKind::Inspect, any(|dialog| matches!(dialog, Dialog::Sheet { .. }))),
+        (RequestKind::Inspect, any(|dialog| matches!(dialog, Dialog::Details { .. }))),
         (RequestKind::CompactEstimate, any(|dialog| matches!(dialog, Dialog::Menu(Menu { about: About::Weighing, .. })))),
         (RequestKind::Commits, any(|dialog| matches!(dialog, Dialog::Commits { .. }))),
         (RequestKind::FreeSpace, any(|dialog| matches!(dialog, Dialog::Prompt(_)))),

@@ -1,4 +1,4 @@
-//! The commits of an archive.
+//! Draws the list of commits.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Position;
@@ -11,7 +11,7 @@ use crate::view::{dialog, put, put_right};
 use nra_format::archive::CommitInfo;
 use nra_text::{self, SizeStyle};
 
-/// From this many columns on there is room for times and figures, and for a message between them.
+/// Minimum width for times, figures and a message, in columns.
 const WIDE: u16 = 60;
 
 /// Draws the commits.
@@ -34,7 +34,7 @@ pub fn view(
         let here = if Some(commit.number) == state.archive.info.commit { "▸" } else { " " };
         let mut x = put(buffer, row, 0, 0, &format!("{here} {:>numbers$}  ", commit.number), theme.accent);
         let is_wide = row.width >= WIDE;
-        // A date with its time, or alone.
+        // Date and time, or date only.
         let columns = if is_wide { 19 } else { 10 };
         let time = commit.time.map_or_else(String::new, nra_text::table_time);
         put(buffer, row, x, 0, glyphs::start(&time, columns), theme.dim);
@@ -45,7 +45,7 @@ pub fn view(
             room = room.saturating_sub(glyphs::width(&figures) + 2);
             put_right(buffer, row, 0, &figures, theme.dim);
         }
-        put(buffer, row, x, 0, &glyphs::begun(&glyphs::shown(commit.message.as_bytes()), room), theme.text);
+        put(buffer, row, x, 0, &glyphs::fit_start(&glyphs::shown(commit.message.as_bytes()), room), theme.text);
         if index == cursor {
             buffer.set_style(row, theme.cursor);
         }

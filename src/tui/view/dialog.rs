@@ -1,4 +1,4 @@
-//! Frames of what lies over the browser.
+//! Draws the frames of dialogs.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
@@ -7,7 +7,7 @@ use ratatui::widgets::{Block, BorderType, Clear, Widget};
 use crate::frames::Frame;
 use crate::glyphs;
 use crate::preview::Scroll;
-use crate::preview::sheet::{self, Sheet};
+use crate::preview::details::{self, Details};
 use crate::theme::Theme;
 use crate::view::put;
 
@@ -15,7 +15,7 @@ use crate::view::put;
 pub fn frame(frame: &Frame, theme: &Theme, screen: Rect, buffer: &mut Buffer) -> Rect {
     let area = frame.area;
     Clear.render(area, buffer);
-    // A wide character that ends under the frame would push it aside.
+    // A wide character that overlaps the frame would shift it.
     for y in area.top()..area.bottom() {
         if area.x > screen.x && glyphs::width(buffer[(area.x - 1, y)].symbol()) > 1 {
             buffer[(area.x - 1, y)].set_symbol(" ");
@@ -30,18 +30,25 @@ pub fn frame(frame: &Frame, theme: &Theme, screen: Rect, buffer: &mut Buffer) ->
         .title_style(theme.accent)
         .title_bottom(format!(" {} ", frame.keys))
         .render(area, buffer);
-    for (row, line) in (0..).zip(&frame.told) {
+    for (row, line) in (0..).zip(&frame.title_lines) {
         put(buffer, frame.inside(), 0, row, line, theme.accent);
     }
     frame.inner()
 }
 
-/// Draws facts in a frame.
-pub fn sheet(sheet: &Sheet, top: usize, place: &Frame, theme: &Theme, screen: Rect, buffer: &mut Buffer) -> Option<Position> {
+/// Draws details in a frame.
+pub fn details(
+    details: &Details,
+    top: usize,
+    place: &Frame,
+    theme: &Theme,
+    screen: Rect,
+    buffer: &mut Buffer,
+) -> Option<Position> {
     let area = frame(place, theme, screen, buffer);
-    if sheet.lines.is_empty() {
+    if details.lines.is_empty() {
         put(buffer, area, 0, 0, "reading …", theme.dim);
     }
-    sheet::view(sheet, Scroll { top, ..Scroll::default() }, theme, area, buffer);
+    details::view(details, Scroll { top, ..Scroll::default() }, theme, area, buffer);
     Some(Position { x: area.x, y: area.y })
 }

@@ -1,4 +1,4 @@
-//! Search by typing.
+//! Draws the search as you type.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
@@ -11,10 +11,10 @@ use crate::state::finder::{Finder, Hit, Over};
 use crate::theme::Theme;
 use crate::view::{dialog, prompt, put, put_right};
 
-/// Where a second row of a sentence begins.
+/// Indent of the second row of a command.
 const INDENT: u16 = 4;
 
-/// Draws a search and returns where its cursor is.
+/// Draws a search and returns the cursor position.
 pub fn view(
     finder: &Finder,
     choices: Choices,
@@ -26,7 +26,7 @@ pub fn view(
     let area = dialog::frame(frame, theme, screen, buffer);
     let head = Rect { height: area.height.min(1), ..area };
     let cursor = prompt::line(&finder.input, theme, head, buffer);
-    // The hits are those of what was typed before.
+    // The hits belong to the previous input.
     let is_read = finder.searched == 0 && !finder.complete;
     let more = if finder.complete || finder.error.is_some() { "" } else { " …" };
     let state = match is_read && finder.error.is_none() {
@@ -37,11 +37,11 @@ pub fn view(
     if typed + glyphs::width(&state) < usize::from(area.width) {
         put_right(buffer, head, 0, &state, theme.dim);
     }
-    for (row, line) in (1..).zip(frames::finder_fault(finder, area.width)) {
+    for (row, line) in (1..).zip(frames::finder_error_lines(finder, area.width)) {
         put(buffer, area, 0, row, line, theme.error);
     }
     if finder.hits.is_empty() && finder.complete {
-        let nothing = if finder.whole == Some(false) { "nothing matches below here" } else { "nothing matches" };
+        let nothing = if finder.whole == Some(false) { "No matches in this directory" } else { "No matches" };
         put(buffer, area, 2, 1, nothing, theme.dim);
     }
     for (index, rows) in choices.rows() {
@@ -56,8 +56,8 @@ pub fn view(
     cursor
 }
 
-/// Draws a hit with the letters that matched. A path that is too long loses its start, for what tells paths apart is at their end; a sentence goes on in
-/// the next row, as far as there are rows.
+/// Draws a hit with the matching letters highlighted. A long path is cut at its start, because
+/// paths differ at the end. A long command continues in the next row.
 fn draw(hit: &Hit, is_sentence: bool, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     let room = usize::from(area.width).saturating_sub(2);
     let is_long = glyphs::width(&hit.text) > room;
@@ -67,7 +67,7 @@ fn draw(hit: &Hit, is_sentence: bool, theme: &Theme, area: Rect, buffer: &mut Bu
     } else {
         (0, "")
     };
-    // Where the second row begins.
+    // Start of the second row.
     let first = glyphs::wrapped(&hit.text, room).next().map_or(0, |line| glyphs::graphemes(line).count());
     let (mut x, mut row) = (put(buffer, area, 2, 0, front, theme.dim), 0);
     for (index, grapheme) in glyphs::graphemes(&hit.text).enumerate().skip(hidden) {

@@ -1,4 +1,4 @@
-//! What is going on, and hints for keys.
+//! Draws the status line and the key hints.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
@@ -15,8 +15,8 @@ use crate::view::{jobs, put, put_right};
 use nra_format::entry::Entry;
 use nra_text::{self, SizeStyle};
 
-/// What stands between notes.
-const BETWEEN: &str = " · ";
+/// Separator between notes.
+const SEPARATOR: &str = " · ";
 
 /// Draws the status line.
 pub fn status(state: &State, area: Rect, buffer: &mut Buffer) {
@@ -35,9 +35,10 @@ pub fn status(state: &State, area: Rect, buffer: &mut Buffer) {
     {
         let stop = state.settings.keymap.commands().find(|(command, _)| command.action == Action::StopShown);
         let stop = stop.and_then(|(_, keys)| keys.first()).filter(|_| inner.width >= 70 && state.dialogs.is_empty());
-        let stop = stop.map_or_else(String::new, |key| format!("  {key} stops"));
-        // What is marked and planned keeps its place, unless it is longer than what is told of the job.
-        let noted = glyphs::width(&all_notes(state, true).join(BETWEEN));
+        let stop = stop.map_or_else(String::new, |key| format!("  {key} stop"));
+        // Notes on marks and pending changes keep their room, unless they are longer than the
+        // job's.
+        let noted = glyphs::width(&all_notes(state, true).join(SEPARATOR));
         let noted = if (1..=room / 3).contains(&noted) { noted + 2 } else { 0 };
         x = jobs::bar(job, &state.settings.theme, inner, 0, room.saturating_sub(glyphs::width(&stop) + noted), buffer);
         x = put(buffer, inner, x, 0, &stop, state.settings.theme.dim) + 2;
@@ -54,11 +55,11 @@ pub fn status(state: &State, area: Rect, buffer: &mut Buffer) {
         }
         None if state.opening.target.is_some() => ("opening …".to_owned(), state.settings.theme.dim),
         None if state.listing.lost > 0 => {
-            let lost = nra_text::counted(state.listing.lost, "entry does", "entries do");
-            (format!("{lost} not read here: the archive is damaged (R: what reads)"), state.settings.theme.error)
+            let lost = nra_text::counted(state.listing.lost, "unreadable entry", "unreadable entries");
+            (format!("{lost} here: the archive is damaged (R: recover)"), state.settings.theme.error)
         }
         None if state.marks.anchor.is_some() => {
-            ("marking a range: v ends it, esc forgets it".to_owned(), state.settings.theme.mark)
+            ("marking a range: v ends it, esc cancels it".to_owned(), state.settings.theme.mark)
         }
         None => match notes(state, room) {
             notes if notes.is_empty() => {
@@ -73,7 +74,7 @@ pub fn status(state: &State, area: Rect, buffer: &mut Buffer) {
     put(buffer, inner, x, 0, &glyphs::fit(&line, room), style);
 }
 
-/// Draws a sentence that is too long for the status line over the rows above it, too.
+/// Draws a message that is too long for the status line, using the rows above it as well.
 fn sentence(text: &str, style: Style, area: Rect, buffer: &mut Buffer) {
     let most = usize::from(area.y).max(1);
     let room = usize::from(area.width);
@@ -89,22 +90,23 @@ fn sentence(text: &str, style: Style, area: Rect, buffer: &mut Buffer) {
     }
 }
 
-/// Draws what a row is to begin with, and returns where its cursor is.
+/// Draws the jump prompt and returns the cursor position.
 pub fn jump(jump: &Jump, theme: &Theme, area: Rect, buffer: &mut Buffer) -> Option<Position> {
     let (keys, style) = match jump.missed {
-        true => ("no such row · esc ends", theme.warning),
-        false => ("tab next · esc ends", theme.dim),
+        true => ("no match · esc close", theme.warning),
+        false => ("tab next · esc close", theme.dim),
     };
-    asked("to: ", &glyphs::shown(jump.typed.as_bytes()), (keys, style), theme, area, buffer)
+    input_line("to: ", &glyphs::shown(jump.typed.as_bytes()), (keys, style), theme, area, buffer)
 }
 
-/// Draws that the letter of a bookmark is asked for, and returns where its cursor is.
+/// Draws the prompt for the letter of a bookmark and returns the cursor position.
 pub fn bookmark(theme: &Theme, area: Rect, buffer: &mut Buffer) -> Option<Position> {
-    asked("bookmark (a-z, enter, del): ", "", ("esc ends", theme.dim), theme, area, buffer)
+    input_line("bookmark (a-z, enter, del): ", "", ("esc cancel", theme.dim), theme, area, buffer)
 }
 
-/// Draws what is asked for in the status line, the end of what has been typed there, and the keys for it; returns where its cursor is.
-fn asked(
+/// Draws a prompt in the status line with the end of the input and its keys. Returns the cursor
+/// position.
+fn input_line(
     what: &str,
     typed: &str,
     (keys, style): (&str, Style),
@@ -123,8 +125,8 @@ fn asked(
     Some(Position { x: inner.x + x, y: inner.y })
 }
 
-/// Draws what was said before, a line each, the newest at the bottom.
-pub fn said(state: &State, area: Rect, buffer: &mut Buffer) {
+/// Draws previous messages, one per line, newest at the bottom.
+pub fn previous_messages(state: &State, area: Rect, buffer: &mut Buffer) {
     let inner = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
     let top = usize::from(area.height).saturating_sub(state.status.previous.len());
     for (row, line) in (0..area.height).skip(top).zip(&state.status.previous) {
@@ -132,11 +134,12 @@ pub fn said(state: &State, area: Rect, buffer: &mut Buffer) {
     }
 }
 
-/// What is marked, planned, filtered and sorted: in as many words as there is room for, or else its start.
+/// Returns notes on marks, pending changes, filter and progress: the long form if there is room,
+/// else the short form, cut if necessary.
 fn notes(state: &State, room: usize) -> String {
     let joined = |brief| {
         let notes = all_notes(state, brief);
-        notes.join(BETWEEN)
+        notes.join(SEPARATOR)
     };
     let long = joined(false);
     if glyphs::width(&long) <= room {
@@ -157,30 +160,31 @@ fn all_notes(state: &State, brief: bool) -> Vec<String> {
         add(&format!("{} marked", nra_text::count(state.marks.count())), size);
     }
     if !state.changes.pending.is_empty() {
-        add(&state.changes.pending.summary(), ": W writes, u takes back, P shows".to_owned());
+        add(&state.changes.pending.summary(), ": W write, u undo, P show".to_owned());
     }
     if !state.arrangement.wanted.filter.is_empty() {
         add(&format!("filter: {}", state.arrangement.wanted.filter), String::new());
     }
     if !state.arrangement.wanted.query.is_empty() {
         match state.arrangement.found.told.as_str() {
-            "" => add(&format!("found: {}", state.arrangement.wanted.query), " (esc takes it away)".to_owned()),
+            "" => add(&format!("query: {}", state.arrangement.wanted.query), " (esc clears it)".to_owned()),
             told => add(told, String::new()),
         }
     }
     if state.arrangement.loading {
         let what = if state.arrangement.wanted.query.is_empty() { "arranging …" } else { "searching …" };
-        let told = state.arrangement.progress > 0.0;
-        let share = if told { format!(" {:.0} %", state.arrangement.progress * 100.0) } else { String::new() };
-        add(&format!("{what}{share}"), if told { ", esc stops it".to_owned() } else { String::new() });
+        let has_progress = state.arrangement.progress > 0.0;
+        let share = if has_progress { format!(" {:.0} %", state.arrangement.progress * 100.0) } else { String::new() };
+        add(&format!("{what}{share}"), if has_progress { ", esc stops it".to_owned() } else { String::new() });
     }
     if state.archive.damaged {
-        add("the archive is damaged", ": what still reads is shown, R saves it".to_owned());
+        add("the archive is damaged", ": readable entries are shown (R: recover)".to_owned());
     }
     notes
 }
 
-/// What `ls -l` says about an entry, with its whole name: where there is not much room, without its owner.
+/// Returns a summary of an entry like `ls -l`, with its whole name. The owner is omitted if there
+/// is little room.
 fn about(entry: &Entry, room: usize) -> String {
     let mut line = nra_text::mode(entry.kind, entry.metadata.mode);
     if let Some(owner) = entry.metadata.owner.as_ref().filter(|_| room >= 50) {
@@ -190,7 +194,7 @@ fn about(entry: &Entry, room: usize) -> String {
     format!("{line}  {}", glyphs::shown_within(entry.path.name(), room))
 }
 
-/// Draws the hints that have a line of their own.
+/// Draws the hint line.
 pub fn hints(state: &State, area: Rect, buffer: &mut Buffer) {
     if area.is_empty() {
         return;

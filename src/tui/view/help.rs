@@ -1,4 +1,4 @@
-//! The keys of a place.
+//! Draws the help.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Position;
@@ -9,7 +9,7 @@ use crate::keymap::{HelpLine, Place};
 use crate::state::State;
 use crate::view::{dialog, put};
 
-/// Draws the help.
+/// Draws the help for a place.
 pub fn view(state: &State, place: Place, top: usize, frame: &Frame, buffer: &mut Buffer) -> Option<Position> {
     let area = dialog::frame(frame, &state.settings.theme, state.screen, buffer);
     let lines = state.settings.keymap.help(place, area.width);

@@ -1,4 +1,4 @@
-//! Jobs: as a bar in the status line, and as a list with what they said.
+//! Draws jobs: as a bar in the status line, and as a list with their logs.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
@@ -12,24 +12,26 @@ use crate::theme::Theme;
 use crate::view::{dialog, put};
 use nra_text::{self, SizeStyle};
 
-/// Columns of a bar.
+/// Width of a bar, in columns.
 const BAR: u16 = 12;
-/// Columns of a name that are left of it where there is little room: enough to tell what is done.
+/// Minimum width of a job title, in columns: enough to recognise the operation.
 const NAME: usize = 7;
 
-/// How a share is told.
+/// How progress is shown.
 #[derive(Clone, Copy)]
 enum Meter {
-    /// As a bar and in percent.
+    /// As a bar and a percentage.
     Bar,
-    /// In percent.
+    /// As a percentage.
     Percent,
-    /// Not at all.
+    /// Not shown.
     Nothing,
 }
 
-/// Draws how far a job is, in at most `room` columns, and returns the column behind it. Where there is not room for all, its name gives way first, then
-/// what is done, then the bar, then the speed: when it ends is told.
+/// Draws the progress of a job in at most `room` columns and returns the column after it.
+///
+/// If there is not enough room, the title is cut first, then the amount, the bar and the speed are
+/// dropped. The remaining time is always shown.
 pub fn bar(job: &Job, theme: &Theme, area: Rect, row: u16, room: usize, buffer: &mut Buffer) -> u16 {
     let figures = figures(job);
     let percent = job.share().map(|share| format!("{:.0} %", share * 100.0));
@@ -44,7 +46,7 @@ pub fn bar(job: &Job, theme: &Theme, area: Rect, row: u16, room: usize, buffer: 
     let ways = [(Meter::Bar, 0), (Meter::Bar, 1), (Meter::Percent, 1), (Meter::Percent, 2)].map(way);
     let fits = ways.into_iter().find(|way| taken(*way) + name <= room);
     let (shown, figures) = fits.unwrap_or(way((Meter::Nothing, 2)));
-    let title = glyphs::begun(&job.title, room.saturating_sub(taken((shown, figures))));
+    let title = glyphs::fit_start(&job.title, room.saturating_sub(taken((shown, figures))));
     let mut x = put(buffer, area, 0, row, &title, theme.text);
     if let (Some(share), Meter::Bar) = (job.share(), shown) {
         x = meter(share, theme, area, x + 1, row, buffer);
@@ -55,20 +57,21 @@ pub fn bar(job: &Job, theme: &Theme, area: Rect, row: u16, room: usize, buffer: 
     put(buffer, area, x + 1, row, figures, theme.dim)
 }
 
-/// Draws a share as a bar.
+/// Draws a progress bar.
 fn meter(share: f64, theme: &Theme, area: Rect, column: u16, row: u16, buffer: &mut Buffer) -> u16 {
-    // From 0 to the width of the bar.
+    // Between 0 and the width of the bar.
     let done = (share.clamp(0.0, 1.0) * f64::from(BAR)).round() as usize;
     let x = put(buffer, area, column, row, &"█".repeat(done), theme.bar);
     put(buffer, area, x, row, &"░".repeat(usize::from(BAR) - done), theme.dim)
 }
 
-/// Returns what has been done, the speed and the time left, in fewer and fewer words; or why nothing goes on.
+/// Returns the amount, speed and remaining time in increasingly short forms, or why the job does
+/// not run.
 fn figures(job: &Job) -> Vec<String> {
     let idle = match job {
         Job { stopping: true, .. } => Some("stopping …"),
         Job { paused: true, .. } => Some("paused"),
-        Job { waiting: true, .. } => Some("waiting"),
+        Job { waiting: true, .. } => Some("queued"),
         _ => None,
     };
     if let Some(idle) = idle {
@@ -86,17 +89,18 @@ fn figures(job: &Job) -> Vec<String> {
     vec![format!("{done} {rate}ETA {left}"), format!("{rate}ETA {left}"), format!("ETA {left}")]
 }
 
-/// Draws the list of jobs, the newest on top, and what the one under the cursor said, from a line on.
+/// Draws the list of jobs, newest on top, and the log of the job under the cursor from a position
+/// on.
 pub fn view(state: &State, jobs: Choices, cursor: usize, top: LogPlace, frame: &Frame, buffer: &mut Buffer) -> Option<Position> {
     let theme = &state.settings.theme;
     let area = dialog::frame(frame, theme, state.screen, buffer);
     if state.jobs.list.is_empty() {
-        put(buffer, area, 0, 0, "no job has run yet", theme.dim);
+        put(buffer, area, 0, 0, "No jobs yet", theme.dim);
         return None;
     }
     for (index, rows) in jobs.rows() {
         if let Some(job) = frames::job(state, index) {
-            told(job, theme, rows, buffer);
+            draw_job(job, theme, rows, buffer);
         }
         if index == cursor {
             buffer.set_style(Rect { height: 1, ..rows }, theme.cursor);
@@ -111,11 +115,11 @@ pub fn view(state: &State, jobs: Choices, cursor: usize, top: LogPlace, frame: &
     jobs.cursor()
 }
 
-/// Draws a job in two rows: what it is, and how far, or how it ended.
-fn told(job: &Job, theme: &Theme, area: Rect, buffer: &mut Buffer) {
+/// Draws a job in two rows: its title, and its progress or result.
+fn draw_job(job: &Job, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     let (sign, style, text) = match &job.ending {
-        None if job.paused => ("‖", theme.warning, "paused: p goes on".to_owned()),
-        None if job.waiting => ("…", theme.dim, "waiting for its turn: x takes it away".to_owned()),
+        None if job.paused => ("‖", theme.warning, "paused: p resumes it".to_owned()),
+        None if job.waiting => ("…", theme.dim, "queued: x removes it".to_owned()),
         None => ("▶", theme.accent, job.current.clone()),
         Some((Ending::Done, text)) => ("✓", theme.success, text.clone()),
         Some((Ending::Degraded, text)) => ("!", theme.warning, text.clone()),
@@ -128,7 +132,7 @@ fn told(job: &Job, theme: &Theme, area: Rect, buffer: &mut Buffer) {
         None => drop(bar(job, theme, Rect { x: area.x + 2, width: area.width - 2, ..area }, 0, width, buffer)),
         Some(_) => {
             let elapsed = job.elapsed();
-            // A remark takes no time.
+            // A message without work has no duration.
             let time = if elapsed.is_zero() && job.progress == Progress::default() {
                 String::new()
             } else {

@@ -1,4 +1,4 @@
-//! The rows of the list.
+//! Draws the list of entries.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -13,10 +13,10 @@ use crate::view::{map, put, put_right};
 use nra_format::entry::{Entry, Kind};
 use nra_text::{self, SizeStyle};
 
-/// Draws heads and rows, or the map.
-pub fn view(state: &State, heads: Rect, area: Rect, buffer: &mut Buffer) {
+/// Draws column headers and rows, or the map.
+pub fn view(state: &State, headers: Rect, area: Rect, buffer: &mut Buffer) {
     if let Sizes::Map(map) = &state.layout.sizes {
-        return map::view(state, map, heads, area, buffer);
+        return map::view(state, map, headers, area, buffer);
     }
     let columns = state.columns_in(area.width);
     let theme = &state.settings.theme;
@@ -25,9 +25,9 @@ pub fn view(state: &State, heads: Rect, area: Rect, buffer: &mut Buffer) {
         let by = Some(state.arrangement.wanted.sort.column()).filter(|by| columns.has(*by)).unwrap_or(Column::Name);
         if by == column { format!("{} {arrow}", column.title()) } else { column.title().to_owned() }
     };
-    put(buffer, heads, FRONT, 0, &head(Column::Name), theme.dim);
+    put(buffer, headers, FRONT, 0, &head(Column::Name), theme.dim);
     for (column, x, width) in columns.right_of_name() {
-        put_right(buffer, Rect { width: (x + width).min(heads.width), ..heads }, 0, &head(column), theme.dim);
+        put_right(buffer, Rect { width: (x + width).min(headers.width), ..headers }, 0, &head(column), theme.dim);
     }
     let visible = state.listing.visible();
     for (y, index) in (0..area.height).zip(visible.clone()) {
@@ -39,23 +39,24 @@ pub fn view(state: &State, heads: Rect, area: Rect, buffer: &mut Buffer) {
             buffer.set_style(row, if state.layout.focus == Focus::List { theme.cursor } else { theme.cursor_away });
         }
     }
-    brought(state, area, visible.len(), buffer);
+    draw_pending_rows(state, area, visible.len(), buffer);
     if visible.is_empty() && !state.opening.no_archive {
-        remark(state, area, buffer);
+        draw_empty(state, area, buffer);
     }
 }
 
-/// Draws what plans bring into this directory, below its rows and as far as there is room; the last row says how many more there are.
-fn brought(state: &State, area: Rect, rows: usize, buffer: &mut Buffer) {
-    let brought = state.pending_rows();
+/// Draws the entries that pending changes add to this directory, below its rows. If there is not
+/// room for all, the last row shows how many are hidden.
+fn draw_pending_rows(state: &State, area: Rect, rows: usize, buffer: &mut Buffer) {
+    let pending = state.pending_rows();
     let room = usize::from(area.height).saturating_sub(rows);
-    let shown = if brought.len() > room { room.saturating_sub(1) } else { brought.len() };
-    if let (1.., Some(y)) = (brought.len() - shown, u16::try_from(rows + shown).ok().filter(|y| *y < area.height)) {
+    let shown = if pending.len() > room { room.saturating_sub(1) } else { pending.len() };
+    if let (1.., Some(y)) = (pending.len() - shown, u16::try_from(rows + shown).ok().filter(|y| *y < area.height)) {
         put(buffer, area, 0, y, "+", state.settings.theme.mark);
-        let more = nra_text::count((brought.len() - shown) as u64);
-        put(buffer, area, FRONT, y, &format!("… and {more} more: P shows all"), state.settings.theme.dim);
+        let more = nra_text::count((pending.len() - shown) as u64);
+        put(buffer, area, FRONT, y, &format!("… {more} more (P: all)"), state.settings.theme.dim);
     }
-    for (y, (path, directory)) in (0..area.height).skip(rows).zip(brought.into_iter().take(shown)) {
+    for (y, (path, directory)) in (0..area.height).skip(rows).zip(pending.into_iter().take(shown)) {
         let row = Rect { y: area.y + y, height: 1, ..area };
         let tail = if directory { "/" } else { "" };
         let room = usize::from(area.width.saturating_sub(FRONT)).saturating_sub(tail.len());
@@ -84,25 +85,25 @@ fn mark(state: &State, index: usize, row: Rect, buffer: &mut Buffer) {
     put(buffer, row, 0, 0, sign, state.settings.theme.mark);
 }
 
-/// Says why there are no rows.
-fn remark(state: &State, area: Rect, buffer: &mut Buffer) {
-    let (remark, style) = match (&state.listing.error, state.listing.loaded) {
+/// Shows why there are no rows.
+fn draw_empty(state: &State, area: Rect, buffer: &mut Buffer) {
+    let (message, style) = match (&state.listing.error, state.listing.loaded) {
         (Some(error), _) => (error.as_str(), state.settings.theme.error),
         (None, false) => ("reading …", state.settings.theme.dim),
         (None, true) if !state.arrangement.wanted.query.is_empty() => {
-            ("nothing is like that; esc takes the question away", state.settings.theme.dim)
+            ("No matches. Esc clears the query", state.settings.theme.dim)
         }
         (None, true) if !state.arrangement.wanted.filter.is_empty() => {
-            ("no name matches the filter; esc takes it away", state.settings.theme.dim)
+            ("No matches. Esc clears the filter", state.settings.theme.dim)
         }
         (None, true) if state.archive.info.entries == 0 && state.archive.damaged => {
-            ("nothing of it reads", state.settings.theme.error)
+            ("No readable entries", state.settings.theme.error)
         }
-        (None, true) if state.archive.info.entries == 0 => ("the archive is empty", state.settings.theme.dim),
-        (None, true) => ("nothing here", state.settings.theme.dim),
+        (None, true) if state.archive.info.entries == 0 => ("Empty archive", state.settings.theme.dim),
+        (None, true) => ("Empty directory", state.settings.theme.dim),
     };
     let room = usize::from(area.width.saturating_sub(FRONT));
-    put(buffer, area, FRONT, 1, &glyphs::fit(remark, room), style);
+    put(buffer, area, FRONT, 1, &glyphs::fit(message, room), style);
 }
 
 fn draw(state: &State, line: &Line, columns: &Columns, area: Rect, buffer: &mut Buffer) {
@@ -126,7 +127,7 @@ fn draw(state: &State, line: &Line, columns: &Columns, area: Rect, buffer: &mut 
         put(buffer, place, 0, 0, &format!("→ {to}"), theme.warning);
     } else {
         let mut indent = if state.tree.on { (indent + 2).min(columns.name) } else { indent };
-        // The same content as in the row above.
+        // Same content as the row above.
         let firsts = &state.arrangement.found.firsts;
         if !firsts.is_empty() && columns.name > 4 && firsts.binary_search(&line.row.number).is_err() {
             put(buffer, area, FRONT, 0, "=", theme.dim);
@@ -145,7 +146,7 @@ fn draw(state: &State, line: &Line, columns: &Columns, area: Rect, buffer: &mut 
     }
 }
 
-/// Returns a bar as long as a size is beside the largest one, in eighths of a column.
+/// Returns a bar proportional to a size, relative to the largest one, in eighths of a column.
 fn bar(size: u64, largest: u64, width: usize) -> String {
     let eighths = u128::from(size) * width as u128 * 8 / u128::from(largest.max(1));
     let eighths = usize::try_from(eighths).unwrap_or(0).max(usize::from(size > 0));
@@ -156,7 +157,7 @@ fn bar(size: u64, largest: u64, width: usize) -> String {
 /// Draws the name of an entry: a directory with a slash, a link with its target.
 fn name(state: &State, entry: &Entry, area: Rect, buffer: &mut Buffer) {
     let room = usize::from(area.width);
-    // What was found at any depth is told by its path from here.
+    // Entries found at any depth are shown with their path from here.
     let front = if state.arrangement.wanted.query.is_empty() {
         entry.path.as_bytes().len() - entry.path.name().len()
     } else {
@@ -181,7 +182,7 @@ fn name(state: &State, entry: &Entry, area: Rect, buffer: &mut Buffer) {
     }
 }
 
-/// Sets off the symbols of control characters from letters.
+/// Highlights the symbols of control characters.
 fn mark_symbols(buffer: &mut Buffer, area: Rect, style: Style) {
     for x in area.left()..area.right() {
         let cell = &mut buffer[(x, area.y)];
@@ -191,13 +192,14 @@ fn mark_symbols(buffer: &mut Buffer, area: Rect, style: Style) {
     }
 }
 
-/// Returns stored to raw. What a small entry takes in a block that it shares, or what sealing adds to it, says nothing of how it compresses.
+/// Returns stored size divided by size. Nothing is returned if overhead of shared blocks or
+/// encryption makes the ratio of a small entry meaningless.
 fn ratio(stored: u64, size: u64) -> String {
-    const TELLING: f64 = 1.5;
+    const MAX_MEANINGFUL: f64 = 1.5;
     let ratio = stored as f64 / size.max(1) as f64;
     match stored {
         0 => String::new(),
-        _ if ratio > TELLING => String::new(),
+        _ if ratio > MAX_MEANINGFUL => String::new(),
         _ if ratio < 0.005 => "<0.01".to_owned(),
         _ => format!("{ratio:.2}"),
     }
@@ -229,11 +231,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ratios_that_say_nothing_are_not_shown() {
+    fn meaningless_ratios_are_not_shown() {
         assert_eq!(ratio(50, 100), "0.50");
         assert_eq!(ratio(102, 100), "1.02");
         assert_eq!(ratio(1, 1_000), "<0.01");
-        // A share that is less than a byte; a header around six.
+        // A share of less than a byte; six bytes with overhead.
         assert_eq!((ratio(0, 1), ratio(18, 6), ratio(0, 0)), (String::new(), String::new(), String::new()));
     }
 }

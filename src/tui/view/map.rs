@@ -1,4 +1,4 @@
-//! A directory as areas: each as large as what it holds.
+//! Draws a directory as a treemap: areas proportional to sizes.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -9,16 +9,16 @@ use crate::state::sizes::{Map, Tile};
 use crate::view::put;
 use nra_text::{self, SizeStyle};
 
-/// Draws a map with the entry under the cursor set off.
-pub fn view(state: &State, map: &Map, heads: Rect, area: Rect, buffer: &mut Buffer) {
+/// Draws a map with the entry under the cursor highlighted.
+pub fn view(state: &State, map: &Map, headers: Rect, area: Rect, buffer: &mut Buffer) {
     let theme = &state.settings.theme;
     let (count, bytes) = map.rest;
     let head = match (map.loaded, count) {
-        (false, _) => "adding up …".to_owned(),
+        (false, _) => "calculating …".to_owned(),
         (true, 0) => "areas by size".to_owned(),
         _ => format!("areas by size; {} more hold {}", nra_text::count(count), SizeStyle::Binary.show(bytes)),
     };
-    put(buffer, heads, 2, 0, &glyphs::fit(&head, usize::from(heads.width.saturating_sub(2))), theme.dim);
+    put(buffer, headers, 2, 0, &glyphs::fit(&head, usize::from(headers.width.saturating_sub(2))), theme.dim);
     let current = state.listing.entry().map(|entry| &entry.path);
     for (tile, place) in map.tiles.iter().zip(map.places(area)) {
         draw(tile, state, place, buffer);
@@ -27,11 +27,11 @@ pub fn view(state: &State, map: &Map, heads: Rect, area: Rect, buffer: &mut Buff
         }
     }
     if map.loaded && map.tiles.iter().all(|tile| tile.bytes == 0) {
-        put(buffer, area, 2, 1, "nothing here takes room", theme.dim);
+        put(buffer, area, 2, 1, "No content", theme.dim);
     }
 }
 
-/// Draws a tile: a line above and at the left, the name in the line, the size below it.
+/// Draws a tile: a line at the top and the left, the name in the line, the size below it.
 fn draw(tile: &Tile, state: &State, area: Rect, buffer: &mut Buffer) {
     if area.is_empty() {
         return;
@@ -46,7 +46,7 @@ fn draw(tile: &Tile, state: &State, area: Rect, buffer: &mut Buffer) {
     let (slash, style) = if tile.directory { ("/", theme.directory) } else { ("", theme.text) };
     let name = format!("{}{slash}", glyphs::shown_within(tile.path.name(), room.saturating_sub(slash.len())));
     put(buffer, area, 1, 0, glyphs::start(&name, room), style);
-    // A number without its unit, or without its last digits, tells another size.
+    // A cut number would look like another size.
     let size = SizeStyle::Binary.show(tile.bytes);
     if glyphs::width(&size) <= room {
         put(buffer, area, 1, 1, &size, theme.dim);

@@ -1,4 +1,4 @@
-//! Draws the state. Nothing is read, changed or remembered here.
+//! Draws the state. Drawing does not read, change or store anything.
 
 mod commits;
 mod dialog;
@@ -9,7 +9,7 @@ mod help;
 mod jobs;
 mod list;
 mod map;
-mod plans;
+mod pending;
 mod preview;
 mod prompt;
 
@@ -23,24 +23,24 @@ use crate::layout::{Areas, SMALLEST};
 use crate::state::dialog::{About, Menu};
 use crate::state::{Dialog, Focus, State};
 
-/// Returns what is said where nothing can be shown: a question that comes before the end, too.
-fn unseen(state: &State) -> String {
+/// Returns the message for a screen that is too small, including the question before quitting.
+fn too_small_message(state: &State) -> String {
     let (width, height) = SMALLEST;
     match state.dialogs.last() {
         Some(Dialog::Menu(Menu { about: About::PendingChanges, .. })) => {
-            "plans are not written: to quit again drops them".to_owned()
+            "changes are pending: quit again to discard them".to_owned()
         }
-        Some(Dialog::Menu(Menu { about: About::Leaving, .. })) => "work is under way: to quit again stops it".to_owned(),
-        _ => format!("too small: {width}x{height} are needed"),
+        Some(Dialog::Menu(Menu { about: About::Leaving, .. })) => "jobs are running: quit again to stop them".to_owned(),
+        _ => format!("too small: needs {width}x{height}"),
     }
 }
 
-/// Draws everything and returns where the terminal's cursor belongs, if it is to be seen.
+/// Draws everything and returns the cursor position, if the cursor is visible.
 pub fn view(state: &State, area: Rect, buffer: &mut Buffer) -> Option<Position> {
     buffer.set_style(area, state.settings.theme.text);
     if area.width < SMALLEST.0 || area.height < SMALLEST.1 {
-        let told = unseen(state);
-        for (row, line) in (0..area.height).zip(glyphs::wrapped(&told, usize::from(area.width))) {
+        let message = too_small_message(state);
+        for (row, line) in (0..area.height).zip(glyphs::wrapped(&message, usize::from(area.width))) {
             put(buffer, area, 0, row, line, state.settings.theme.warning);
         }
         return None;
@@ -48,26 +48,26 @@ pub fn view(state: &State, area: Rect, buffer: &mut Buffer) -> Option<Position> 
     let areas = state.areas();
     header::view(state, areas.header, buffer);
     if !areas.list.is_empty() {
-        list::view(state, areas.heads, areas.list, buffer);
+        list::view(state, areas.column_headers, areas.list, buffer);
     }
     if !areas.preview.is_empty() {
         preview::view(state, &areas, buffer);
     }
-    footer::said(state, areas.said, buffer);
+    footer::previous_messages(state, areas.messages, buffer);
     footer::status(state, areas.status, buffer);
     footer::hints(state, areas.hints, buffer);
     let mut cursor = focus(state, &areas);
     for dialog in &state.dialogs {
-        cursor = over(dialog, state, &areas, buffer).or(cursor);
+        cursor = draw_dialog(dialog, state, &areas, buffer).or(cursor);
     }
     if state.settings.ascii {
-        plain(buffer, area);
+        replace_non_ascii(buffer, area);
     }
     cursor.filter(|_| state.settings.linear || state.is_typing())
 }
 
-/// Draws what lies over the browser.
-fn over(dialog: &Dialog, state: &State, areas: &Areas, buffer: &mut Buffer) -> Option<Position> {
+/// Draws a dialog over the browser.
+fn draw_dialog(dialog: &Dialog, state: &State, areas: &Areas, buffer: &mut Buffer) -> Option<Position> {
     let (theme, screen) = (&state.settings.theme, state.screen);
     if let Dialog::Jump(jump) = dialog {
         return footer::jump(jump, theme, areas.status, buffer);
@@ -79,28 +79,28 @@ fn over(dialog: &Dialog, state: &State, areas: &Areas, buffer: &mut Buffer) -> O
     match (dialog, frames::choices(dialog, state, &frame)) {
         (Dialog::Help { place, top }, _) => help::view(state, *place, *top, &frame, buffer),
         (Dialog::Prompt(prompt), _) => prompt::view(prompt, theme, &frame, screen, buffer),
-        (Dialog::Sheet { sheet, top, .. }, _) => dialog::sheet(sheet, *top, &frame, theme, screen, buffer),
+        (Dialog::Details { details, top, .. }, _) => dialog::details(details, *top, &frame, theme, screen, buffer),
         (Dialog::Menu(menu), Some(choices)) => prompt::menu(menu, choices, theme, &frame, screen, buffer),
         (Dialog::Finder(finder), Some(choices)) => finder::view(finder, choices, theme, &frame, screen, buffer),
         (Dialog::Commits { list, cursor }, Some(choices)) => commits::view(state, list, choices, *cursor, &frame, buffer),
-        (Dialog::PendingChanges { cursor }, Some(choices)) => plans::view(state, choices, *cursor, &frame, buffer),
+        (Dialog::PendingChanges { cursor }, Some(choices)) => pending::view(state, choices, *cursor, &frame, buffer),
         (Dialog::Jobs { job, top }, Some(choices)) => jobs::view(state, choices, state.jobs.place(*job), *top, &frame, buffer),
         (_, _) => None,
     }
 }
 
-/// Puts ASCII in the place of every other character.
-fn plain(buffer: &mut Buffer, area: Rect) {
+/// Replaces all non-ASCII characters.
+fn replace_non_ascii(buffer: &mut Buffer, area: Rect) {
     for position in area.positions() {
         let cell = &mut buffer[position];
         if !cell.symbol().is_ascii() {
-            let plain = glyphs::plain(cell.symbol());
+            let plain = glyphs::ascii(cell.symbol());
             cell.set_char(plain);
         }
     }
 }
 
-/// Returns where the user is: at what was said last, in the list, in the preview.
+/// Returns the position of the focus: the latest message, the list or the preview.
 fn focus(state: &State, areas: &Areas) -> Option<Position> {
     let at =
         |area: Rect, row: usize| (!area.is_empty()).then(|| Position { x: area.x, y: area.y + u16::try_from(row).unwrap_or(0) });
@@ -113,7 +113,8 @@ fn focus(state: &State, areas: &Areas) -> Option<Position> {
     }
 }
 
-/// Writes harmless text at a column and row of an area, cut at its right edge, and returns the column behind it.
+/// Draws printable text at a column and row of an area, cut at its right edge. Returns the column
+/// after the text.
 fn put(buffer: &mut Buffer, area: Rect, column: u16, row: u16, text: &str, style: Style) -> u16 {
     if column >= area.width || row >= area.height {
         return column;
@@ -122,7 +123,7 @@ fn put(buffer: &mut Buffer, area: Rect, column: u16, row: u16, text: &str, style
     buffer.set_stringn(area.x + column, area.y + row, text, room, style).0 - area.x
 }
 
-/// Writes text that ends at the right edge of an area.
+/// Draws text aligned to the right edge of an area.
 fn put_right(buffer: &mut Buffer, area: Rect, row: u16, text: &str, style: Style) {
     let width = u16::try_from(glyphs::width(text)).unwrap_or(u16::MAX);
     put(buffer, area, area.width.saturating_sub(width), row, text, style);

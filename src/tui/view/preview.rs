@@ -1,4 +1,4 @@
-//! The preview beside the list, or over the whole screen.
+//! Draws the preview beside the list or on the whole screen.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -58,12 +58,12 @@ pub fn view(state: &State, areas: &Areas, buffer: &mut Buffer) {
             let scroll = Scroll { focused: state.layout.focus == Focus::Preview, ..state.preview.scroll };
             let text = preview::view(loaded, scroll, theme, !state.dialogs.is_empty(), area, buffer);
             highlight(state.preview.needle.pattern(), theme, text, buffer);
-            // It is shown in a form that was chosen for another file.
+            // The form was chosen for another file.
             let auto = state.settings.keymap.commands().find(|(command, _)| command.action == Action::AsAuto);
-            if let (Form::Image | Form::Table, Body::Sheet(_)) = (loaded.form, &loaded.body)
+            if let (Form::Image | Form::Table, Body::Details(_)) = (loaded.form, &loaded.body)
                 && let Some(key) = auto.and_then(|(_, keys)| keys.first())
             {
-                put(buffer, area, 0, 1, &format!("{key} shows it by what it is"), theme.dim);
+                put(buffer, area, 0, 1, &format!("Press {key} for the default preview"), theme.dim);
             }
         }
         Some(Err(error)) => {
@@ -75,7 +75,7 @@ pub fn view(state: &State, areas: &Areas, buffer: &mut Buffer) {
     }
 }
 
-/// Sets off what was sought where it stands on the screen.
+/// Highlights the matches of a search on the screen.
 fn highlight(needle: Option<&Regex>, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     let Some(pattern) = needle else { return };
     for y in area.top()..area.bottom() {
@@ -85,7 +85,7 @@ fn highlight(needle: Option<&Regex>, theme: &Theme, area: Rect, buffer: &mut Buf
             let symbol = buffer[(x, y)].symbol();
             columns.extend(std::iter::repeat_n(x, symbol.len()));
             line.push_str(symbol);
-            // The cell behind a wide character is its second half.
+            // The cell after a wide character is its second half.
             x += u16::try_from(glyphs::width(symbol)).unwrap_or(1).max(1);
         }
         for found in pattern.find_iter(line.as_bytes()) {

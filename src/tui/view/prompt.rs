@@ -1,4 +1,4 @@
-//! A line to type, and a few things to choose from.
+//! Draws prompts and menus.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
@@ -11,13 +11,13 @@ use crate::state::dialog::{Menu, Prompt};
 use crate::theme::Theme;
 use crate::view::{dialog, put};
 
-/// Draws a prompt and returns where its cursor is.
+/// Draws a prompt and returns the cursor position.
 pub fn view(prompt: &Prompt, theme: &Theme, frame: &Frame, screen: Rect, buffer: &mut Buffer) -> Option<Position> {
     let area = dialog::frame(frame, theme, screen, buffer);
-    let faults = frames::faults(prompt, area.width);
-    // What is typed, and what is wrong with it, come first where there is not room for all.
-    let mut note = frames::note(prompt, area.width);
-    note.truncate(usize::from(area.height).saturating_sub(1 + faults.len().max(1)));
+    let errors = frames::error_lines(prompt, area.width);
+    // Input and error come first if there is not room for everything.
+    let mut note = frames::note_lines(prompt, area.width);
+    note.truncate(usize::from(area.height).saturating_sub(1 + errors.len().max(1)));
     for (row, line) in (0..).zip(&note) {
         put(buffer, area, 0, row, line, theme.dim);
     }
@@ -26,23 +26,23 @@ pub fn view(prompt: &Prompt, theme: &Theme, frame: &Frame, screen: Rect, buffer:
     let place = Rect { y: area.y + typed, height: area.height.saturating_sub(typed).min(1), ..area };
     let cursor = line(input, theme, place, buffer);
     if prompt.fresh && !place.is_empty() {
-        // As a selection looks: what is typed takes its place.
+        // Shown as selected: typing replaces it.
         let width = u16::try_from(glyphs::width(input.value())).unwrap_or(u16::MAX).min(place.width.saturating_sub(3));
         buffer.set_style(Rect { x: place.x + 2, width, ..place }, theme.cursor_away);
     }
     put(buffer, area, 0, typed + 1, glyphs::start(&prompt.choices, usize::from(area.width)), theme.dim);
-    for (row, line) in (typed + 1..area.height).zip(&faults) {
+    for (row, line) in (typed + 1..area.height).zip(&errors) {
         put(buffer, area, 0, row, line, theme.error);
     }
-    let policy = prompt.policy.map_or_else(Vec::new, |policy| frames::policy_told(policy, area.width));
-    let behind = typed + 1 + u16::try_from(faults.len().max(1)).unwrap_or(u16::MAX);
+    let policy = prompt.policy.map_or_else(Vec::new, |policy| frames::policy_lines(policy, area.width));
+    let behind = typed + 1 + u16::try_from(errors.len().max(1)).unwrap_or(u16::MAX);
     for (row, line) in (behind..area.height).zip(&policy) {
         put(buffer, area, 0, row, line, theme.text);
     }
     cursor
 }
 
-/// Draws a line that is typed and returns where its cursor is.
+/// Draws an input line and returns the cursor position.
 pub fn line(input: &Input, theme: &Theme, area: Rect, buffer: &mut Buffer) -> Option<Position> {
     if area.is_empty() {
         return None;
@@ -66,7 +66,7 @@ pub fn menu(menu: &Menu, choices: Choices, theme: &Theme, frame: &Frame, screen:
         let (key, words, _) = &menu.items[index];
         put(buffer, row, 0, 0, &key.to_string(), theme.accent);
         let room = usize::from(row.width.saturating_sub(Menu::WORDS));
-        // What is longer than its rows, a name, loses its middle.
+        // A long name loses its middle.
         let words = glyphs::fit(words, room * usize::from(row.height));
         for (line, words) in (0..).zip(glyphs::wrapped(&words, room)) {
             put(buffer, row, Menu::WORDS, line, words, theme.text);

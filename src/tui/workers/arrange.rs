@@ -106,7 +106,7 @@ fn children(
     let mut depths: Vec<u16> = Vec::new();
     let last = Cell::new(0.0);
     let go_on = || share(last.get());
-    let whole = rows::each(archive, &scope, &go_on, |rows, below| {
+    let whole = rows::for_each_page(archive, &scope, &go_on, |rows, below| {
         let is_kept = |entry: &Entry| filter.matches(entry.path.name()) || scope.open.contains(&entry.path);
         for row in rows {
             last.set(row.number.saturating_sub(below.start) as f64 / (below.end - below.start).max(1) as f64);

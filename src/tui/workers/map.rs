@@ -24,7 +24,7 @@ fn tiles(archive: &dyn Archive, directory: Option<&EntryPath>, go_on: &dyn Fn() 
     let scope = Scope { directory: directory.cloned(), ..Scope::default() };
     let mut tiles: Vec<Tile> = Vec::new();
     let mut rest: (u64, u64) = (0, 0);
-    let whole = rows::each(archive, &scope, go_on, |rows, _| {
+    let whole = rows::for_each_page(archive, &scope, go_on, |rows, _| {
         for row in rows {
             if !go_on() {
                 return Ok(false);

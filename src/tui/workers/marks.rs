@@ -133,7 +133,7 @@ fn glob(
         return Ok(Some(ranges));
     }
     let scope = Scope { directory, ..Scope::default() };
-    let whole = rows::each(archive, &scope, go_on, |rows, _| {
+    let whole = rows::for_each_page(archive, &scope, go_on, |rows, _| {
         for row in rows.iter().filter(|row| matches(&row.entry.path, &glob)) {
             join(&mut ranges, whole(archive, row.number, &row.entry, go_on)?);
         }

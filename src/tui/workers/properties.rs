@@ -1,7 +1,7 @@
 //! Everything that is known of an entry: facts, where its content lies, and who shares it.
 
 use crate::glyphs;
-use crate::preview::sheet::{self, Sheet};
+use crate::preview::details::{self, Details};
 use crate::preview::summary;
 use nra_format::archive::{Access, Archive};
 use nra_format::digest::Digest;
@@ -22,48 +22,48 @@ const STRIDE: usize = 4_096;
 /// # Errors
 ///
 /// As reading the index does.
-pub fn facts(archive: &dyn Archive, entry: &Entry, go_on: &dyn Fn() -> bool) -> Result<Sheet> {
-    let mut sheet = sheet::load(archive, entry, true, 0, go_on)?;
+pub fn facts(archive: &dyn Archive, entry: &Entry, go_on: &dyn Fn() -> bool) -> Result<Details> {
+    let mut details = details::load(archive, entry, true, 0, go_on)?;
     if entry.kind != Kind::File {
-        return Ok(sheet);
+        return Ok(details);
     }
     if let Some((runs, count)) = archive.runs(entry, RUNS)? {
-        sheet.fact("lies in", &nra_text::counted(count, "run of a block", "runs of blocks"));
+        details.field("lies in", &nra_text::counted(count, "run of a block", "runs of blocks"));
         for run in &runs {
             let codec = run.codec.map_or_else(|| "unknown codec".to_owned(), |codec| codec.name().to_owned());
             let size = |bytes: u64| SizeStyle::Binary.show(bytes);
             let within =
                 format!("{} from {} of {} → {}", size(run.len), size(run.offset), size(run.raw_bytes), size(run.stored_bytes));
-            sheet.fact("", &format!("block at {}: {within}, {codec}", nra_text::count(run.block)));
+            details.field("", &format!("block at {}: {within}, {codec}", nra_text::count(run.block)));
         }
         if count > runs.len() as u64 {
-            sheet.fact("", "…");
+            details.field("", "…");
         }
     }
-    Ok(sheet)
+    Ok(details)
 }
 
 /// Longest content whose digest is computed for the eye, bytes.
 const DIGEST_BYTES: u64 = 256 << 20;
 
-/// Adds what takes longer: the digest of content, which other entries have the same stored for
-/// them, or what a directory holds. `None` when nobody waits any more.
-pub fn more(archive: &dyn Archive, entry: &Entry, mut sheet: Sheet, go_on: &dyn Fn() -> bool) -> Option<Sheet> {
+/// Adds what takes longer: the digest of content, which other entries have the same stored for them, or what a directory holds. `None` when nobody waits
+/// any more.
+pub fn more(archive: &dyn Archive, entry: &Entry, mut details: Details, go_on: &dyn Fn() -> bool) -> Option<Details> {
     match entry.kind {
         Kind::Directory => {
             let numbers = archive.subtree(Some(entry.path.as_bytes())).unwrap_or_default();
-            summary::add(archive, numbers, entry.path.as_bytes().len() + 1, &mut sheet, go_on)?;
+            summary::add(archive, numbers, entry.path.as_bytes().len() + 1, &mut details, go_on)?;
         }
         Kind::File => {
-            digest(archive, entry, &mut sheet, go_on)?;
-            partners(archive, entry, &mut sheet, go_on)?;
+            digest(archive, entry, &mut details, go_on)?;
+            partners(archive, entry, &mut details, go_on)?;
         }
         _ => {}
     }
-    Some(sheet)
+    Some(details)
 }
 
-fn digest(archive: &dyn Archive, entry: &Entry, sheet: &mut Sheet, go_on: &dyn Fn() -> bool) -> Option<()> {
+fn digest(archive: &dyn Archive, entry: &Entry, details: &mut Details, go_on: &dyn Fn() -> bool) -> Option<()> {
     if entry.size > DIGEST_BYTES {
         return Some(());
     }
@@ -78,12 +78,12 @@ fn digest(archive: &dyn Archive, entry: &Entry, sheet: &mut Sheet, go_on: &dyn F
         Err(Error::Cancelled) => return None,
         // Nothing is the digest of what does not read.
         Err(_) => {}
-        Ok(()) => sheet.fact("digest", &Digest::from(digest.finalize()).to_string()),
+        Ok(()) => details.field("digest", &Digest::from(digest.finalize()).to_string()),
     }
     Some(())
 }
 
-fn partners(archive: &dyn Archive, entry: &Entry, sheet: &mut Sheet, go_on: &dyn Fn() -> bool) -> Option<()> {
+fn partners(archive: &dyn Archive, entry: &Entry, details: &mut Details, go_on: &dyn Fn() -> bool) -> Option<()> {
     if entry.size == 0 {
         return Some(());
     }
@@ -101,12 +101,12 @@ fn partners(archive: &dyn Archive, entry: &Entry, sheet: &mut Sheet, go_on: &dyn
         }
     }
     let value = if count == 0 { "no other entry".to_owned() } else { nra_text::counted(count, "other entry", "other entries") };
-    sheet.fact("shared with", &value);
+    details.field("shared with", &value);
     for path in &first {
-        sheet.fact("", &glyphs::shown(path.as_bytes()));
+        details.field("", &glyphs::shown(path.as_bytes()));
     }
     if count > first.len() as u64 {
-        sheet.fact("", "…");
+        details.field("", "…");
     }
     Some(())
 }
@@ -114,27 +114,27 @@ fn partners(archive: &dyn Archive, entry: &Entry, sheet: &mut Sheet, go_on: &dyn
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::preview::sheet::Line;
+    use crate::preview::details::Line;
     use crate::sample;
 
     #[test]
     fn properties_list_blocks_and_shared_entries() {
         let archive = sample::with_contents(&[("a", b"same"), ("b", b"other"), ("d/c", b"same")]);
         let entry = archive.entry(0).unwrap();
-        let sheet = more(&*archive, &entry, facts(&*archive, &entry, &|| true).unwrap(), &|| true).unwrap();
+        let details = more(&*archive, &entry, facts(&*archive, &entry, &|| true).unwrap(), &|| true).unwrap();
         let value = |label: &str| {
-            sheet.lines.iter().find_map(|line| match line {
-                Line::Fact(own, value) if own == label => Some(value.clone()),
+            details.lines.iter().find_map(|line| match line {
+                Line::Field(own, value) if own == label => Some(value.clone()),
                 _ => None,
             })
         };
         assert_eq!(value("lies in").unwrap(), "1 run of a block");
         assert_eq!(value("digest").unwrap(), nra_format::digest::Digest::of(b"same").to_string());
         assert_eq!(value("shared with").unwrap(), "1 other entry");
-        assert!(sheet.lines.contains(&Line::Fact(String::new(), "d/c".to_owned())));
-        assert_eq!(more(&*archive, &entry, Sheet::default(), &|| false), None);
+        assert!(details.lines.contains(&Line::Field(String::new(), "d/c".to_owned())));
+        assert_eq!(more(&*archive, &entry, Details::default(), &|| false), None);
         let (_, directory) = archive.find(b"d").unwrap().unwrap();
         // One file below it is no summary.
-        assert_eq!(more(&*archive, &directory, Sheet::default(), &|| true), Some(Sheet::default()));
+        assert_eq!(more(&*archive, &directory, Details::default(), &|| true), Some(Details::default()));
     }
 }

@@ -1,30 +1,30 @@
-//! Lines made of JSON: every value of an object or a list on one, indented.
+//! Formats JSON: every value of an object or array on its own indented line.
 
 use crate::preview::text::{Line, shown};
 
-/// Bytes that the lines take at most.
+/// Maximum size of the lines, in bytes.
 pub(super) const MAX_TEXT: usize = 2 << 20;
-/// Levels that are indented further than the one above.
+/// Maximum depth that is indented.
 const MAX_DEPTH: usize = 40;
 
-/// Lines in the making.
+/// Lines under construction.
 #[derive(Default)]
 pub(super) struct Lines {
-    /// The lines that are done.
+    /// The finished lines.
     pub(super) done: Vec<Line>,
-    /// Index of the line that ends what a line begins; its own where it begins nothing.
+    /// For each line, the index of the line that closes what it opens, or its own index.
     pub(super) ends: Vec<usize>,
-    /// The lines that begin what has not ended.
+    /// Lines that open an object or array that is not closed yet.
     open: Vec<usize>,
-    /// The line that is being written.
+    /// The current line.
     pub(super) text: Vec<u8>,
-    /// Where it began in the content.
+    /// Its offset in the content.
     offset: u64,
     bytes: usize,
 }
 
 impl Lines {
-    /// Ends the line; the next one begins at `at` in the content.
+    /// Finishes the line. The next one starts at offset `at` of the content.
     pub(super) fn end(&mut self, at: u64) {
         if !self.is_blank() {
             let line = shown(&self.text, self.offset);
@@ -38,12 +38,13 @@ impl Lines {
         self.text.resize(indent, b' ');
     }
 
-    /// Says whether the line has nothing but its indent.
+    /// Returns whether the line consists of indentation only.
     fn is_blank(&self) -> bool {
         self.text.iter().all(|&byte| byte == b' ')
     }
 
-    /// Takes content that begins at `base` and returns how much of it there was room for. Nothing is refused: what is no JSON comes out in odd lines.
+    /// Formats content that starts at offset `base` and returns how many bytes fit. Invalid JSON is
+    /// not rejected; it results in odd lines.
     pub(super) fn indent(&mut self, bytes: &[u8], base: u64) -> usize {
         self.end(base);
         let mut at = 0;
@@ -63,7 +64,7 @@ impl Lines {
                     self.text.push(byte);
                     let behind = bytes[at + 1..].iter().position(|byte| !byte.is_ascii_whitespace());
                     let behind = behind.map(|behind| at + 1 + behind);
-                    // What is empty stays together.
+                    // Empty objects and arrays stay on one line.
                     if let Some(behind) = behind.filter(|behind| bytes[*behind] == byte + 2) {
                         self.text.push(bytes[behind]);
                         at = behind + 1;
@@ -85,7 +86,7 @@ impl Lines {
                     self.end(base + at as u64 + 1);
                 }
                 b':' => self.text.extend(b": "),
-                // Between values of their own.
+                // A break between records.
                 b'\n' if self.open.is_empty() => self.end(base + at as u64 + 1),
                 byte if byte.is_ascii_whitespace() => {}
                 _ => self.text.push(byte),
@@ -101,7 +102,7 @@ impl Lines {
     }
 }
 
-/// Returns the length of a string with its quotes, or of what there is of it.
+/// Returns the length of a string with its quotes, even if it is unterminated.
 fn string(bytes: &[u8]) -> usize {
     let mut at = 1;
     while let Some(byte) = bytes.get(at) {
@@ -127,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn values_stand_on_lines() {
+    fn each_value_has_a_line() {
         let json = r#"{"a":[1,2,{}],"b":{"c":"x,\"{y"},"d":[ ]}"#;
         let expected = [
             "{",

@@ -1,4 +1,5 @@
-//! JSON as a tree: every value of an object or a list on a line of its own, indented; objects and lists are folded and unfolded.
+//! JSON as a tree: every value of an object or array on its own indented line. Objects and arrays
+//! can be folded.
 
 mod lines;
 
@@ -20,67 +21,67 @@ use nra_format::error::Result;
 
 use lines::Lines;
 
-/// A first line longer than this was not written for people.
-const LONG: usize = 240;
-/// Columns of the signs in front of what can be folded.
+/// A first line longer than this was not formatted for people.
+const MAX_READABLE_LINE: usize = 240;
+/// Width of the fold markers, in columns.
 const FRONT: u16 = 2;
 
-/// A window of lines, of which those in what is folded are not shown.
+/// A window of lines. Folded lines are hidden.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Page {
     /// All lines.
     lines: Vec<Line>,
-    /// Index of the line that ends what a line begins; its own where it begins nothing.
+    /// For each line, the index of the line that closes what it opens, or its own index.
     ends: Vec<usize>,
-    /// Lines whose objects and lists are folded.
+    /// Lines whose object or array is folded.
     folded: BTreeSet<usize>,
-    /// Indices of the lines that are rows.
+    /// Indices of the visible lines.
     rows: Vec<usize>,
-    /// Every line of the content is a value of its own.
+    /// Every line of the content is a separate value.
     by_line: bool,
-    /// The window begins with the content.
+    /// The window starts at the start of the content.
     at_start: bool,
-    /// The window ends with the content, or with what is shown of it.
+    /// The window ends at the end of the content, or of the shown part.
     at_end: bool,
-    /// Where it ends in the content, bytes.
+    /// Offset of its end in the content, in bytes.
     end: u64,
 }
 
 /// What to fold or unfold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fold {
-    /// The row under the cursor, or back.
-    Turn,
-    /// The row under the cursor is folded; where there is nothing to fold, the cursor goes to what the row lies in.
-    Out,
-    /// The row under the cursor is unfolded.
-    In,
-    /// Everything is folded.
-    All,
-    /// Everything is unfolded.
-    Nothing,
+    /// Toggles the row under the cursor.
+    Toggle,
+    /// Folds the row under the cursor. If it cannot be folded, moves the cursor to its parent.
+    Close,
+    /// Unfolds the row under the cursor.
+    Open,
+    /// Folds everything.
+    CloseAll,
+    /// Unfolds everything.
+    OpenAll,
 }
 
 impl Page {
     fn of(lines: Lines, at_start: bool, at_end: bool, end: u64) -> Self {
         let mut page = Self { ends: lines.ends, lines: lines.done, at_start, at_end, end, ..Self::default() };
         syntax::paint(&mut page.lines, "a.json", syntax::MAX_TIME);
-        // One record a row.
+        // One row per record.
         if page.roots().nth(1).is_some() {
             page.folded = page.roots().filter(|root| page.ends[*root] > *root).collect();
         }
-        page.arrange();
+        page.update_rows();
         page
     }
 
-    /// Iterates over the lines that lie in nothing else.
+    /// Iterates over the top-level lines.
     fn roots(&self) -> impl Iterator<Item = usize> {
         std::iter::successors((!self.lines.is_empty()).then_some(0), |root| Some(self.ends.get(*root)? + 1))
             .take_while(|root| *root < self.lines.len())
     }
 
-    /// Finds out which lines are rows.
-    fn arrange(&mut self) {
+    /// Determines the visible lines.
+    fn update_rows(&mut self) {
         self.rows.clear();
         let mut next = 0;
         while next < self.lines.len() {
@@ -89,44 +90,44 @@ impl Page {
         }
     }
 
-    /// Returns the row of a line, or of what it is folded in.
+    /// Returns the row of a line, or of the fold that hides it.
     fn row_of(&self, line: usize) -> usize {
         self.rows.partition_point(|row| *row <= line).saturating_sub(1)
     }
 
-    /// Returns the line that begins the innermost object or list around a line.
+    /// Returns the line that opens the innermost object or array around a line.
     fn around(&self, line: usize) -> Option<usize> {
         (0..line).rev().find(|before| self.ends[*before] >= line)
     }
 
-    /// Folds or unfolds. Returns the row where the cursor belongs then; `None` when nothing comes of it.
+    /// Folds or unfolds. Returns the new row of the cursor; `None` if nothing changes.
     pub fn fold(&mut self, row: usize, fold: Fold) -> Option<usize> {
         let line = *self.rows.get(row)?;
         let begins = self.ends[line] > line;
         let is_folded = self.folded.contains(&line);
         let mut at = line;
         match fold {
-            Fold::Turn | Fold::In if is_folded => drop(self.folded.remove(&line)),
-            Fold::Turn | Fold::Out if begins && !is_folded => drop(self.folded.insert(line)),
-            // From the end of something, or from a value, out of what it lies in.
-            Fold::Turn => {
+            Fold::Toggle | Fold::Open if is_folded => drop(self.folded.remove(&line)),
+            Fold::Toggle | Fold::Close if begins && !is_folded => drop(self.folded.insert(line)),
+            // On a closing line, or on a value: fold its parent.
+            Fold::Toggle => {
                 at = self.around(line).filter(|around| self.ends[*around] == line)?;
                 self.folded.insert(at);
             }
-            Fold::Out => return Some(self.row_of(self.around(line)?)),
-            Fold::In => return None,
-            Fold::All => {
+            Fold::Close => return Some(self.row_of(self.around(line)?)),
+            Fold::Open => return None,
+            Fold::CloseAll => {
                 let alone = self.roots().nth(1).is_none();
-                // All that there is would be one row.
+                // Folding the only record would leave a single row.
                 self.folded = (usize::from(alone)..self.lines.len()).filter(|line| self.ends[*line] > *line).collect();
             }
-            Fold::Nothing => self.folded.clear(),
+            Fold::OpenAll => self.folded.clear(),
         }
-        self.arrange();
+        self.update_rows();
         Some(self.row_of(at))
     }
 
-    /// Returns a line that is folded with what is in it, as far as it may be seen in so many columns.
+    /// Returns a folded line followed by its content, cut to `columns`.
     fn summary(&self, line: usize, columns: usize) -> Line {
         let Line { mut text, mut roles, .. } = self.lines[line].clone();
         let known: usize = roles.iter().map(|(len, _)| len).sum();
@@ -135,7 +136,7 @@ impl Page {
         let mut width = glyphs::width(&text);
         for inner in &self.lines[line + 1..=self.ends[line].min(self.lines.len() - 1)] {
             let part = inner.text.trim_start();
-            // Brackets hug what they hold.
+            // No spaces inside brackets.
             if !text.ends_with(['{', '[']) && !part.starts_with(['}', ']']) {
                 text.push(' ');
             }
@@ -201,19 +202,20 @@ impl Scrolled for Page {
 
     fn holds(&self, row: usize, pattern: &regex::bytes::Regex) -> bool {
         let Some(&line) = self.rows.get(row) else { return false };
-        // What is folded is in its row.
+        // Folded lines belong to their row.
         let last = if self.folded.contains(&line) { self.ends[line] } else { line };
         self.lines[line..].iter().take(last - line + 1).any(|line| pattern.is_match(line.text.as_bytes()))
     }
 }
 
-/// Says whether content is JSON that nobody can read as it is: it begins as JSON does, and with a long line.
+/// Returns whether content is JSON that is hard to read: it starts like JSON and has a long first
+/// line.
 pub fn is_dense(head: &[u8]) -> bool {
     let line = head.split(|&byte| byte == b'\n').next().unwrap_or_default();
-    line.len() > LONG && begins(head)
+    line.len() > MAX_READABLE_LINE && begins(head)
 }
 
-/// Says whether content begins as an object or a list of JSON does.
+/// Returns whether content starts like a JSON object or array.
 pub fn begins(head: &[u8]) -> bool {
     let mut bytes = head.iter().filter(|byte| !byte.is_ascii_whitespace());
     match bytes.next() {
@@ -223,7 +225,8 @@ pub fn begins(head: &[u8]) -> bool {
     }
 }
 
-/// Says whether content is a value a line, as in JSON lines: the first line is an object or a list, and the second begins one.
+/// Returns whether content is JSON Lines: the first line is an object or array, and the second line
+/// starts one.
 pub fn is_lines(head: &[u8]) -> bool {
     let mut lines = head.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
     matches!(
@@ -232,29 +235,29 @@ pub fn is_lines(head: &[u8]) -> bool {
     )
 }
 
-/// Loads an entry as indented lines: a window of values that have a line each, or the start of anything else.
+/// Loads an entry as indented lines: a window of JSON Lines, or the start of other JSON.
 ///
 /// # Errors
 ///
-/// As reading the archive does.
-pub fn load(archive: &dyn Archive, entry: &Entry, request: &Request, a_line_each: bool) -> Result<Page> {
-    let offset = if a_line_each { request.offset } else { 0 };
+/// Errors from reading the archive.
+pub fn load(archive: &dyn Archive, entry: &Entry, request: &Request, is_lines_format: bool) -> Result<Page> {
+    let offset = if is_lines_format { request.offset } else { 0 };
     let window = Window::read(archive, entry, offset, 1, request.limits.window)?;
-    Ok(if a_line_each { records(&window) } else { start(&window.bytes, entry.size) })
+    Ok(if is_lines_format { records(&window) } else { start(&window.bytes, entry.size) })
 }
 
-/// Makes lines of the start of content.
+/// Formats the start of content.
 fn start(bytes: &[u8], size: u64) -> Page {
     let mut lines = Lines::default();
     let read = lines.indent(bytes, 0);
     if (read as u64) < size {
-        lines.text = "… there is more: the text has all of it".as_bytes().to_vec();
+        lines.text = "… truncated: the text preview shows everything".as_bytes().to_vec();
         lines.end(read as u64);
     }
     Page::of(lines, true, true, size)
 }
 
-/// Makes lines of a window of values, leaving out one that may have begun before or may go on.
+/// Formats a window of JSON Lines. Lines that may be incomplete at either end are skipped.
 fn records(window: &Window) -> Page {
     let Window { offset, ref bytes, size } = *window;
     let whole = window.whole(false, &line_feeds(bytes));
@@ -271,7 +274,7 @@ fn records(window: &Window) -> Page {
     Page { by_line: true, ..Page::of(lines, at_start, end >= size, end) }
 }
 
-/// Draws rows and returns where their text stands.
+/// Draws rows and returns the area of their text.
 pub fn view(page: &Page, scroll: Scroll, theme: &Theme, area: Rect, buffer: &mut Buffer) -> Rect {
     let text = Rect { x: area.x + FRONT.min(area.width), width: area.width.saturating_sub(FRONT), ..area };
     let mut y = area.top();
@@ -306,38 +309,38 @@ mod tests {
     use super::*;
     use crate::sample;
 
-    /// The rows as they are seen.
+    /// Returns the rows as shown.
     fn rows(page: &Page) -> Vec<String> {
         let text = |row: &usize| if page.folded.contains(row) { page.summary(*row, 60) } else { page.lines[*row].clone() };
         page.rows.iter().map(|row| text(row).text).collect()
     }
 
     #[test]
-    fn objects_and_lists_are_folded() {
+    fn objects_and_arrays_are_folded() {
         let json = br#"{"a":[1,2,{"x":[]}],"b":{"c":3}}"#;
         let mut page = start(json, json.len() as u64);
         assert_eq!(page.rows(), 12);
-        // Out of a value into what it lies in, then that is folded.
-        assert_eq!(page.fold(3, Fold::Out), Some(1));
-        assert_eq!(page.fold(1, Fold::Out), Some(1));
+        // From a value to its parent, which is then folded.
+        assert_eq!(page.fold(3, Fold::Close), Some(1));
+        assert_eq!(page.fold(1, Fold::Close), Some(1));
         assert_eq!(rows(&page)[..3], ["{", "  \"a\": [1, 2, {\"x\": []}],", "  \"b\": {"]);
-        // The end of an object folds it.
-        assert_eq!(page.fold(4, Fold::Turn), Some(2));
+        // The closing line folds the object.
+        assert_eq!(page.fold(4, Fold::Toggle), Some(2));
         assert_eq!(rows(&page), ["{", "  \"a\": [1, 2, {\"x\": []}],", "  \"b\": {\"c\": 3}", "}"]);
         assert!(page.holds(1, &regex::bytes::Regex::new("x").unwrap()));
-        assert_eq!(page.fold(2, Fold::In), Some(2));
-        assert_eq!(page.fold(2, Fold::In), None);
+        assert_eq!(page.fold(2, Fold::Open), Some(2));
+        assert_eq!(page.fold(2, Fold::Open), None);
         assert_eq!(page.rows(), 6);
-        assert_eq!(page.fold(0, Fold::Nothing), Some(0));
+        assert_eq!(page.fold(0, Fold::OpenAll), Some(0));
         assert_eq!(page.rows(), 12);
-        assert_eq!(page.fold(5, Fold::All), Some(1));
+        assert_eq!(page.fold(5, Fold::CloseAll), Some(1));
         assert_eq!(page.rows(), 4);
-        assert_eq!(page.fold(0, Fold::Out), Some(0));
+        assert_eq!(page.fold(0, Fold::Close), Some(0));
         assert_eq!(rows(&page), ["{\"a\": [1, 2, {\"x\": []}], \"b\": {\"c\": 3}}"]);
     }
 
     #[test]
-    fn windows_of_records_begin_and_end_with_records() {
+    fn windows_start_and_end_at_records() {
         let content: Vec<u8> = (0..100).flat_map(|number| format!("{{\"id\":{number:02},\"x\":[1]}}\n").into_bytes()).collect();
         let len = content.len() as u64 / 100;
         assert!(is_lines(&content) && !is_lines(b"{\n  \"a\": 1\n}\n"));
@@ -345,15 +348,15 @@ mod tests {
         assert_eq!(rows(&page), ["{\"id\": 02, \"x\": [1]}", "{\"id\": 03, \"x\": [1]}"]);
         assert_eq!((page.offset(0), page.end, page.at_start(), page.at_end()), (2 * len, 4 * len, false, false));
         let mut page = page;
-        page.fold(1, Fold::In);
+        page.fold(1, Fold::Open);
         assert_eq!((page.rows(), page.start(4), page.row(3 * len + 5)), (7, 3 * len, 2));
-        // A record that is broken does not take the next one with it.
+        // An invalid record does not affect the next one.
         let page = records(&Window { offset: 0, bytes: b"{\"a\":[1,\n{\"b\":2}\n".to_vec(), size: 18 });
         assert_eq!(rows(&page), ["{\"a\": [1,", "{\"b\": 2}"]);
     }
 
     #[test]
-    fn what_lies_deep_takes_no_more_room_than_there_is() {
+    fn deep_nesting_is_bounded() {
         let content = vec![b'['; 300 << 10];
         let archive = sample::with_contents(&[("deep.json", &content)]);
         let page = load(&*archive, &archive.entry(0).unwrap(), &Request::default(), false).unwrap();
@@ -363,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn dense_json_is_told() {
+    fn dense_json_is_detected() {
         let dense = format!("{{\"a\":[{}]}}", "1,".repeat(200));
         assert!(is_dense(dense.as_bytes()));
         assert!(!is_dense(b"{\n  \"a\": 1\n}\n"));
@@ -372,14 +375,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_is_folded_can_be_drawn(
+        fn folded_json_can_be_drawn(
             text in "[\\[\\]{}\",:a1 \n]{0,80}",
             steps in proptest::collection::vec((0usize..30, 0usize..5), 0..12),
         ) {
             let window = Window { offset: 0, bytes: text.as_bytes().to_vec(), size: text.len() as u64 };
             for mut page in [start(text.as_bytes(), text.len() as u64), records(&window)] {
                 for (row, fold) in &steps {
-                    let fold = [Fold::Turn, Fold::Out, Fold::In, Fold::All, Fold::Nothing][*fold];
+                    let fold = [Fold::Toggle, Fold::Close, Fold::Open, Fold::CloseAll, Fold::OpenAll][*fold];
                     if let Some(cursor) = page.fold(*row, fold) {
                         prop_assert!(cursor < page.rows());
                     }

@@ -203,7 +203,7 @@ impl Pane {
     /// Reloads a preview that depends on the size.
     fn refit(&mut self, width: u16, canvas: Canvas) -> Option<PreviewRequest> {
         let columns_changed = hex::columns(std::mem::replace(&mut self.width, width)) != hex::columns(width);
-        let canvas_changed = std::mem::replace(&mut self.canvas, canvas) != canvas && canvas.protocol.is_sent();
+        let canvas_changed = std::mem::replace(&mut self.canvas, canvas) != canvas && canvas.protocol.sends_pixels();
         let again = match &self.preview {
             Some(Ok(Preview { body: Body::Hex(_), .. })) => columns_changed,
             Some(Ok(Preview { body: Body::Image(_), .. })) => canvas_changed,
@@ -406,7 +406,7 @@ impl Pane {
     /// Offset of the first row on the screen.
     fn place(&self) -> u64 {
         match &self.preview {
-            Some(Ok(preview)) if !matches!(preview.body, Body::Sheet(_)) => preview.body.scrolled().offset(self.scroll.top),
+            Some(Ok(preview)) if !matches!(preview.body, Body::Details(_)) => preview.body.scrolled().offset(self.scroll.top),
             _ => 0,
         }
     }

@@ -1,63 +1,63 @@
-//! The path in the header, fitted to its width, and the directories of its parts.
+//! The path bar in the header: the path, cut to the available width, and the targets of its parts.
 
 use crate::glyphs;
 use crate::state::{READ_ONLY, State, WRITE_PROTECTED};
 use nra_text::{self, SizeStyle};
 
-/// What stands between crumbs.
-pub const BETWEEN: &str = " ▸ ";
-/// Stands for those that have no room.
-const MORE: &str = "…";
+/// Separator between the parts.
+pub const SEPARATOR: &str = " ▸ ";
+/// Placeholder for parts without room.
+const ELLIPSIS: &str = "…";
 
 /// A part of the path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Crumb {
-    /// What is shown.
+pub struct PathPart {
+    /// The text shown.
     pub text: String,
-    /// How many components of the path it leads to; `None` for those that had no room.
+    /// Number of path components up to this part; `None` for the placeholder.
     pub depth: Option<usize>,
 }
 
-/// Returns the crumbs that fit into the header: the name of the archive and as many directories as
-/// possible, counted from the innermost.
-pub fn crumbs(state: &State, room: usize) -> Vec<Crumb> {
-    let name = Crumb { text: state.archive.name.clone(), depth: Some(0) };
+/// Returns the parts that fit into the header: the name of the archive and as many directories as
+/// possible, starting with the innermost.
+pub fn parts(state: &State, room: usize) -> Vec<PathPart> {
+    let name = PathPart { text: state.archive.name.clone(), depth: Some(0) };
     let Some(directory) = &state.listing.scope.directory else { return vec![cut(name, room)] };
-    let between = glyphs::width(BETWEEN);
+    let separator = glyphs::width(SEPARATOR);
     let mut used = glyphs::width(&name.text);
     let mut depth = directory.components().count();
     // From the innermost outwards until the room is used: a path may have thousands of components.
     let mut inner = Vec::new();
     for component in directory.components().rev() {
-        let crumb = Crumb { text: glyphs::shown(component), depth: Some(depth) };
-        let with = used + between + glyphs::width(&crumb.text);
-        // Those that have no room leave a sign, which takes some.
-        let more = if depth > 1 { between + glyphs::width(MORE) } else { 0 };
+        let part = PathPart { text: glyphs::shown(component), depth: Some(depth) };
+        let with = used + separator + glyphs::width(&part.text);
+        // The placeholder for skipped parts needs room too.
+        let more = if depth > 1 { separator + glyphs::width(ELLIPSIS) } else { 0 };
         if with + more > room {
             break;
         }
-        inner.push(crumb);
+        inner.push(part);
         (used, depth) = (with, depth - 1);
     }
     if inner.is_empty() {
-        return vec![cut(Crumb { text: glyphs::shown(directory.name()), depth: Some(depth) }, room)];
+        return vec![cut(PathPart { text: glyphs::shown(directory.name()), depth: Some(depth) }, room)];
     }
     let mut all = vec![name];
     if depth > 0 {
-        all.push(Crumb { text: MORE.to_owned(), depth: None });
+        all.push(PathPart { text: ELLIPSIS.to_owned(), depth: None });
     }
     all.extend(inner.into_iter().rev());
     all
 }
 
-/// Cuts a crumb that is alone to the room there is.
-fn cut(crumb: Crumb, room: usize) -> Crumb {
-    Crumb { text: glyphs::fit(&crumb.text, room).into_owned(), ..crumb }
+/// Cuts a single part to the available room.
+fn cut(part: PathPart, room: usize) -> PathPart {
+    PathPart { text: glyphs::fit(&part.text, room).into_owned(), ..part }
 }
 
-/// Returns how much the archive holds, in as many words as a screen of this width has room for.
+/// Returns the totals of the archive, as detailed as a screen of this width permits.
 pub fn totals(state: &State, width: u16) -> String {
-    // Nothing is open yet: a password is asked for, or which archive.
+    // No archive is open yet: the browser asks for a password or for the archive.
     if state.opening.no_archive {
         return String::new();
     }
@@ -66,7 +66,7 @@ pub fn totals(state: &State, width: u16) -> String {
     let content = SizeStyle::Binary.show(info.content_bytes);
     let whole = SizeStyle::Binary.show(info.archive_bytes);
     if state.archive.damaged {
-        // Nobody knows how much of it reads.
+        // The number of readable entries is unknown.
         return match width {
             56.. => format!("damaged · {whole}"),
             36.. => "damaged".to_owned(),
@@ -91,7 +91,7 @@ pub fn totals(state: &State, width: u16) -> String {
     }
 }
 
-/// Returns the columns that the header leaves for crumbs.
+/// Returns the columns that the header leaves for the path.
 pub fn room(state: &State, width: u16) -> usize {
     let totals = totals(state, width);
     usize::from(width.saturating_sub(2)).saturating_sub(if totals.is_empty() { 0 } else { glyphs::width(&totals) + 2 })

@@ -1,4 +1,4 @@
-//! Rows by what their names begin with: found by halving the sorted numbers, never by going through a directory.
+//! Finds rows by the first letters of their names, using binary search on the sorted index.
 
 use std::ops::Range;
 
@@ -8,15 +8,18 @@ use nra_format::entry::Entry;
 use nra_format::error::{Error, Result};
 use nra_format::path::{self, EntryPath};
 
-/// Spellings that are looked for at most, of those that there are.
+/// Maximum number of spellings that are searched, of those that occur.
 const MAX_SPELLINGS: usize = 64;
 
-/// Returns the place of the first row from place `at` on that begins with what was typed, or behind it with `behind`; where there is none, of the first
-/// one of all, as long as `go_on` says so. Small letters stand for both cases. In path order the rows beside that at `at` come first, then those of the directories around it.
+/// Returns the place of the first row that starts with `typed`, searching from place `at` (after it
+/// with `behind`) to the end and then from the start. Stops when `go_on` returns false.
+///
+/// Lower-case letters match both cases. In path order, siblings of the row at `at` come first, then
+/// the rows of its ancestors.
 ///
 /// # Errors
 ///
-/// As reading the index does. `Cancelled` when `go_on` says no.
+/// Errors from reading the index. `Cancelled` if `go_on` returns false.
 pub fn place(
     archive: &dyn Archive,
     scope: &Scope,
@@ -28,10 +31,10 @@ pub fn place(
     let from = at.saturating_add(u64::from(behind));
     match &scope.order {
         Order::Listed(numbers) => {
-            // In a tree names begin in many places.
+            // In a tree, the names to compare start at different depths.
             let mut ranges = Vec::new();
             for directory in std::iter::once(scope.directory.as_ref()).chain(scope.open.iter().map(Some)) {
-                match spelled(archive, directory, typed, go_on) {
+                match spelling_ranges(archive, directory, typed, go_on) {
                     Err(Error::NotFound { .. }) if directory != scope.directory.as_ref() => {}
                     found => ranges.extend(found?.into_iter().map(|range| (directory, range))),
                 }
@@ -66,7 +69,8 @@ pub fn place(
     }
 }
 
-/// Returns the first row of a directory from a number on that begins with what was typed, or else the first one.
+/// Returns the first row of a directory that starts with `typed`, from a number on or else from the
+/// start.
 fn first(
     archive: &dyn Archive,
     directory: Option<&EntryPath>,
@@ -74,14 +78,14 @@ fn first(
     typed: &str,
     go_on: &dyn Fn() -> bool,
 ) -> Result<Option<u64>> {
-    let mut ranges = spelled(archive, directory, typed, go_on)?;
+    let mut ranges = spelling_ranges(archive, directory, typed, go_on)?;
     ranges.sort_by_key(|range| range.start);
     for range in &ranges {
         if range.start >= from {
             return Ok(Some(range.start));
         }
         if range.contains(&from) {
-            // In the middle of what is below a row, the next row is asked for.
+            // The number lies below a row: continue with the next row.
             let entry = archive.entry(from)?;
             if entry.path.parent().as_ref() == directory {
                 return Ok(Some(from));
@@ -98,8 +102,9 @@ fn first(
     Ok(ranges.first().map(|range| range.start))
 }
 
-/// Returns the numbers of what lies below a directory and begins with what was typed, for each spelling that there is.
-fn spelled(
+/// Returns the number ranges below a directory that start with `typed`, one for each spelling that
+/// occurs.
+fn spelling_ranges(
     archive: &dyn Archive,
     directory: Option<&EntryPath>,
     typed: &str,
@@ -113,7 +118,7 @@ fn spelled(
             let name = entry.path.as_bytes().strip_prefix(front.as_slice());
             name.is_some_and(|name| String::from_utf8_lossy(name).to_lowercase().starts_with(&wanted))
         };
-        let found = rows::sought(archive, below, go_on, begins)?;
+        let found = rows::scan(archive, below, go_on, begins)?;
         return Ok(found.into_iter().map(|number| number..number + 1).collect());
     }
     let mut spellings = vec![(front, below)];
@@ -128,7 +133,7 @@ fn spelled(
             let alike = usize::from(letters[0] == letters[1]);
             for letter in &letters[alike..] {
                 let spelling = [spelling.as_slice(), letter.as_bytes()].concat();
-                let range = beginning(archive, range, &spelling)?;
+                let range = prefix_range(archive, range, &spelling)?;
                 if !range.is_empty() && longer.len() < MAX_SPELLINGS {
                     longer.push((spelling, range));
                 }
@@ -139,19 +144,19 @@ fn spelled(
     Ok(spellings.into_iter().map(|(_, range)| range).collect())
 }
 
-/// Returns the numbers among `range` whose paths begin with some bytes.
-fn beginning(archive: &dyn Archive, range: &Range<u64>, bytes: &[u8]) -> Result<Range<u64>> {
-    let start = split(archive, range, |path| path::compare(path, bytes).is_lt())?;
-    let end = split(archive, &(start..range.end), |path| path.starts_with(bytes))?;
+/// Returns the numbers in `range` whose paths start with `bytes`.
+fn prefix_range(archive: &dyn Archive, range: &Range<u64>, bytes: &[u8]) -> Result<Range<u64>> {
+    let start = partition_point(archive, range, |path| path::compare(path, bytes).is_lt())?;
+    let end = partition_point(archive, &(start..range.end), |path| path.starts_with(bytes))?;
     Ok(start..end)
 }
 
-/// Returns the first number whose path is not so, where all that are so come first.
-fn split(archive: &dyn Archive, range: &Range<u64>, is_so: impl Fn(&[u8]) -> bool) -> Result<u64> {
+/// Returns the first number whose path fails a predicate. All paths that pass it come first.
+fn partition_point(archive: &dyn Archive, range: &Range<u64>, matches: impl Fn(&[u8]) -> bool) -> Result<u64> {
     let (mut low, mut high) = (range.start, range.end);
     while low < high {
         let middle = low + (high - low) / 2;
-        if is_so(archive.entry(middle)?.path.as_bytes()) {
+        if matches(archive.entry(middle)?.path.as_bytes()) {
             low = middle + 1;
         } else {
             high = middle;
@@ -187,12 +192,12 @@ mod tests {
         assert_eq!(name(&*archive, &scope, 1, "m").as_deref(), Some("main"));
         assert_eq!(name(&*archive, &scope, 4, "m").as_deref(), Some("mode"));
         assert_eq!(name(&*archive, &scope, 0, "mo").as_deref(), Some("mode"));
-        // From the last one on to the first.
+        // From the last row to the first.
         assert_eq!(name(&*archive, &scope, 5, "M").as_deref(), Some("Makefile"));
         assert_eq!(name(&*archive, &scope, 0, "x"), None);
         let inside = Scope { directory: Some(EntryPath::try_from("src").unwrap()), ..Scope::default() };
         assert_eq!(name(&*archive, &inside, 6, "x").as_deref(), Some("src/x"));
-        // In a tree what lies beside the row comes first, then what is around it.
+        // In a tree, siblings come first, then the rows above.
         let open = Arc::new(BTreeSet::from([EntryPath::try_from("src").unwrap()]));
         let tree = Scope { open, ..Scope::default() };
         assert_eq!(name(&*archive, &tree, 7, "m").as_deref(), Some("src/main"));
@@ -200,7 +205,7 @@ mod tests {
         let listed = Scope { order: Order::Listed(vec![5, 4, 1, 0].into()), ..Scope::default() };
         assert_eq!(name(&*archive, &listed, 0, "ma").as_deref(), Some("main"));
         assert_eq!(name(&*archive, &listed, 3, "ma").as_deref(), Some("Makefile"));
-        // What is open in a tree that was sorted: src, src/x, src/main, mode, main.
+        // The rows of a sorted tree: src, src/x, src/main, mode, main.
         let sorted = Scope { order: Order::Listed(vec![5, 7, 6, 4, 1].into()), ..tree };
         assert_eq!(name(&*archive, &sorted, 0, "m").as_deref(), Some("src/main"));
         assert_eq!(name(&*archive, &sorted, 3, "m").as_deref(), Some("mode"));
@@ -209,7 +214,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn halving_finds_what_looking_at_all_finds(
+        fn binary_search_agrees_with_linear_search(
             names in proptest::collection::btree_set("[aAb]{1,3}(/[ab]{1,2})?", 1..20),
             typed in "[aAb]{0,2}",
             from in 0u64..40,

@@ -1,6 +1,7 @@
-//! Pictures as the protocols of terminals want them: cells whose symbols make the terminal draw.
+//! Pictures encoded for graphics protocols: cells whose symbols make the terminal draw.
 //!
-//! The cells are plain data. Whoever copies them to the screen sends the picture; whoever writes other cells over them takes it away.
+//! The cells are plain data. Drawing them to the screen sends the picture; overwriting them removes
+//! it.
 
 use image::DynamicImage;
 use ratatui::buffer::Buffer;
@@ -15,15 +16,16 @@ use ratatui_image::protocol::sixel::Sixel;
 use crate::canvas::{Canvas, Protocol};
 use nra_format::error::{Error, Result};
 
-/// Pixels in a row or a column of a picture that is sent: ten megabytes of RGBA at most.
+/// Maximum width and height of a picture sent to the terminal: ten megabytes of RGBA.
 pub const MAX_SIDE: u32 = 1_600;
-/// Number of the picture in the terminal: always the same, so that each takes the place of the one before.
-const NUMBER: u32 = 0x6e_72_61;
-/// Makes a terminal that knows kitty's protocol forget the picture.
-pub const FORGET: &str = "\x1b_Ga=d,d=I,i=7238241,q=2\x1b\\";
+/// ID of the picture in the terminal. It is always the same, so that each picture replaces the
+/// previous one.
+const IMAGE_ID: u32 = 0x6e_72_61;
+/// Deletes the picture in a terminal with the kitty protocol.
+pub const DELETE_IMAGE: &str = "\x1b_Ga=d,d=I,i=7238241,q=2\x1b\\";
 
-/// Returns columns and rows of a picture as it is sent, pixels: as large as it is, or smaller, with its proportions.
-fn side(size: (u32, u32), canvas: &Canvas) -> (u32, u32) {
+/// Returns the size of a picture as sent, in pixels: at most its own, with its proportions.
+fn scaled_size(size: (u32, u32), canvas: &Canvas) -> (u32, u32) {
     let most = |cells: u16, font: u16| (u32::from(cells) * u32::from(font)).min(MAX_SIDE);
     let (width, height) = (most(canvas.cells.0, canvas.font.0), most(canvas.cells.1, canvas.font.1));
     let (mut columns, mut rows) = (u64::from(size.0.max(1)), u64::from(size.1.max(1)));
@@ -37,16 +39,17 @@ fn side(size: (u32, u32), canvas: &Canvas) -> (u32, u32) {
     (u32::try_from(columns).expect("no more than it was"), u32::try_from(rows).expect("no more than it was"))
 }
 
-/// Encodes a picture for a canvas. `None` when there is no room, or when the canvas takes no pixels.
+/// Encodes a picture for a canvas. Returns `None` if there is no room or the canvas does not accept
+/// pixels.
 ///
 /// # Errors
 ///
-/// When the picture can't be encoded.
+/// If the picture cannot be encoded.
 pub fn encode(image: &DynamicImage, canvas: &Canvas) -> Result<Option<Buffer>> {
-    if !canvas.protocol.is_sent() || canvas.cells.0 == 0 || canvas.cells.1 == 0 || canvas.font.0 == 0 || canvas.font.1 == 0 {
+    if !canvas.protocol.sends_pixels() || canvas.cells.0 == 0 || canvas.cells.1 == 0 || canvas.font.0 == 0 || canvas.font.1 == 0 {
         return Ok(None);
     }
-    let (columns, rows) = side((image.width(), image.height()), canvas);
+    let (columns, rows) = scaled_size((image.width(), image.height()), canvas);
     let scaled = if (columns, rows) == (image.width(), image.height()) {
         DynamicImage::ImageRgba8(image.to_rgba8())
     } else {
@@ -55,7 +58,7 @@ pub fn encode(image: &DynamicImage, canvas: &Canvas) -> Result<Option<Buffer>> {
     let cells = |pixels: u32, font: u16| u16::try_from(pixels.div_ceil(u32::from(font))).expect("fits into cells");
     let size = Size::new(cells(columns, canvas.font.0), cells(rows, canvas.font.1));
     let encoded = match canvas.protocol {
-        Protocol::Kitty => Kitty::new(scaled, size, NUMBER, false, true).map(Encoded::Kitty),
+        Protocol::Kitty => Kitty::new(scaled, size, IMAGE_ID, false, true).map(Encoded::Kitty),
         Protocol::Iterm2 => Iterm2::new(scaled, size, false).map(Encoded::ITerm2),
         Protocol::Sixel => Sixel::new(scaled, size, false).map(Encoded::Sixel),
         Protocol::Blocks | Protocol::Off => return Ok(None),
@@ -65,7 +68,8 @@ pub fn encode(image: &DynamicImage, canvas: &Canvas) -> Result<Option<Buffer>> {
     let mut buffer = Buffer::empty(area);
     Image::new(&encoded).render(area, &mut buffer);
     if canvas.protocol != Protocol::Kitty {
-        // The cursor ends behind the first cell, as behind any other; what draws leaves it somewhere below.
+        // The cursor must end up after the first cell, as for any other cell; the protocol leaves
+        // it below the picture.
         let first = &mut buffer[(0, 0)];
         let symbol = format!("\x1b7{}\x1b8\x1b[C", first.symbol());
         first.set_symbol(&symbol);
@@ -73,7 +77,7 @@ pub fn encode(image: &DynamicImage, canvas: &Canvas) -> Result<Option<Buffer>> {
     Ok(Some(buffer))
 }
 
-/// Copies the cells of a picture to the screen; says whether there was room.
+/// Copies the cells of a picture to the screen. Returns whether there was room.
 pub fn view(picture: &Buffer, area: Rect, buffer: &mut Buffer) -> bool {
     if picture.area.width > area.width || picture.area.height > area.height {
         return false;
@@ -94,7 +98,8 @@ mod tests {
     use ratatui::buffer::CellDiffOption;
     use ratatui::style::Color;
 
-    /// Returns the bytes that a picture sends to the terminal, and how many cells it leaves alone.
+    /// Returns the bytes that a picture sends to the terminal, and the number of cells that it
+    /// skips.
     fn bytes(picture: &Buffer) -> (&str, usize) {
         let alone = picture.content.iter().filter(|cell| cell.diff_option == CellDiffOption::Skip).count();
         (picture[(0, 0)].symbol(), alone)
@@ -109,25 +114,25 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_fits_its_canvas() {
+    fn picture_is_scaled_to_canvas() {
         let canvas = canvas(Protocol::Kitty);
-        assert_eq!(side((64, 48), &canvas), (64, 48));
-        assert_eq!(side((3_000, 1_000), &canvas), (300, 100));
-        assert_eq!(side((1_000, 3_000), &canvas), (66, 200));
-        assert_eq!(side((100_000, 1), &canvas), (300, 1));
-        assert_eq!(side((1, 100_000), &canvas), (1, 200));
-        assert_eq!(side((9_000, 9_000), &Canvas { cells: (1_000, 1_000), ..canvas }), (MAX_SIDE, MAX_SIDE));
+        assert_eq!(scaled_size((64, 48), &canvas), (64, 48));
+        assert_eq!(scaled_size((3_000, 1_000), &canvas), (300, 100));
+        assert_eq!(scaled_size((1_000, 3_000), &canvas), (66, 200));
+        assert_eq!(scaled_size((100_000, 1), &canvas), (300, 1));
+        assert_eq!(scaled_size((1, 100_000), &canvas), (1, 200));
+        assert_eq!(scaled_size((9_000, 9_000), &Canvas { cells: (1_000, 1_000), ..canvas }), (MAX_SIDE, MAX_SIDE));
     }
 
     #[test]
-    fn kitty_is_sent_pixels_and_placeholders() {
-        let sent = encode(&picture(600, 200), &canvas(Protocol::Kitty)).unwrap().unwrap();
-        assert_eq!((sent.area.width, sent.area.height), (30, 5));
-        let (bytes, alone) = bytes(&sent);
+    fn kitty_receives_pixels_and_placeholders() {
+        let encoded = encode(&picture(600, 200), &canvas(Protocol::Kitty)).unwrap().unwrap();
+        assert_eq!((encoded.area.width, encoded.area.height), (30, 5));
+        let (bytes, alone) = bytes(&encoded);
         assert_eq!(alone, 0);
         let (head, payload) = bytes.strip_prefix("\x1b_G").unwrap().split_once(';').unwrap();
-        assert!(head.contains(&format!("i={NUMBER},a=T,U=1,f=32,o=z,t=d,s=300,v=100")), "{head}");
-        // All in one piece, since it shrinks so well.
+        assert!(head.contains(&format!("i={IMAGE_ID},a=T,U=1,f=32,o=z,t=d,s=300,v=100")), "{head}");
+        // In one chunk, because it compresses so well.
         let (payload, placeholder) = payload.split_once("\x1b\\").unwrap();
         let mut pixels = Vec::new();
         let compressed = STANDARD.decode(payload).unwrap();
@@ -135,16 +140,16 @@ mod tests {
         assert_eq!(pixels.len(), 300 * 100 * 4);
         assert_eq!((&pixels[..4], &pixels[pixels.len() - 4..]), (&[250, 0, 0, 255][..], &[0, 0, 250, 255][..]));
         assert!(placeholder.starts_with('\u{10eeee}'));
-        // The colour is the number of the picture.
-        assert_eq!(sent[(29, 4)].fg, Color::Rgb(0x6e, 0x72, 0x61));
-        assert!(sent[(29, 4)].symbol().starts_with('\u{10eeee}'));
-        assert!(FORGET.contains(&format!("i={NUMBER},")));
+        // The colour is the ID of the picture.
+        assert_eq!(encoded[(29, 4)].fg, Color::Rgb(0x6e, 0x72, 0x61));
+        assert!(encoded[(29, 4)].symbol().starts_with('\u{10eeee}'));
+        assert!(DELETE_IMAGE.contains(&format!("i={IMAGE_ID},")));
     }
 
     #[test]
-    fn iterm_is_sent_a_png_file() {
-        let sent = encode(&picture(64, 48), &canvas(Protocol::Iterm2)).unwrap().unwrap();
-        let (bytes, alone) = bytes(&sent);
+    fn iterm2_receives_png_file() {
+        let encoded = encode(&picture(64, 48), &canvas(Protocol::Iterm2)).unwrap().unwrap();
+        let (bytes, alone) = bytes(&encoded);
         assert_eq!(alone, 7 * 3 - 1);
         let (_, file) = bytes.split_once("\x1b]1337;File=").unwrap();
         let (head, payload) = file.split_once(':').unwrap();
@@ -156,9 +161,9 @@ mod tests {
     }
 
     #[test]
-    fn sixels_are_as_many_as_the_picture_is_large() {
-        let sent = encode(&picture(64, 48), &canvas(Protocol::Sixel)).unwrap().unwrap();
-        let (bytes, alone) = bytes(&sent);
+    fn sixels_have_picture_size() {
+        let encoded = encode(&picture(64, 48), &canvas(Protocol::Sixel)).unwrap().unwrap();
+        let (bytes, alone) = bytes(&encoded);
         assert_eq!(alone, 7 * 3 - 1);
         let (_, sixels) = bytes.split_once("\x1bP").unwrap();
         let (sixels, behind) = sixels.split_once("\x1b\\").unwrap();
@@ -169,13 +174,13 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_sent_where_nothing_can_be() {
+    fn nothing_is_drawn_without_protocol_or_room() {
         assert_eq!(encode(&picture(6, 4), &canvas(Protocol::Blocks)).unwrap(), None);
         assert_eq!(encode(&picture(6, 4), &Canvas { cells: (0, 3), ..canvas(Protocol::Sixel) }).unwrap(), None);
-        let sent = encode(&picture(64, 48), &canvas(Protocol::Sixel)).unwrap().unwrap();
+        let encoded = encode(&picture(64, 48), &canvas(Protocol::Sixel)).unwrap().unwrap();
         let area = Rect::new(0, 0, 5, 5);
         let mut buffer = Buffer::empty(area);
-        assert!(!view(&sent, area, &mut buffer));
+        assert!(!view(&encoded, area, &mut buffer));
         assert_eq!(buffer, Buffer::empty(area));
     }
 }

@@ -76,9 +76,9 @@ pub enum Event {
     CheckDone(Result<Checked, String>),
     /// The size of the marked entries, if it is known.
     MarkTotals(Option<u64>),
-    /// What is known of an entry so far.
+    /// The properties of an entry that are known so far.
     Inspected(Result<Details, String>),
-    /// What compacting would save, or why that is not known.
+    /// What compacting would save, or why it is unknown.
     CompactEstimate(Result<Compaction, String>),
     /// Content for the clipboard, or why there is none.
     Content(Result<Vec<u8>, String>),

@@ -247,7 +247,7 @@ fn remember(state: &mut State) {
     drop(memory.write(&state.places.visited));
 }
 
-/// Returns the colours: those that were asked for, or as the environment says, or as the terminal has told.
+/// Returns the colours from the settings, the environment or the terminal's response.
 fn theme(options: &Options, told: Option<Background>) -> Theme {
     let variable = |name: &str| options.environment.text(name);
     let depth = terminal::depth(variable);
@@ -271,7 +271,7 @@ fn needs_ground(options: &Options) -> bool {
 fn protocol(options: &Options, state: &State) -> Option<Protocol> {
     let rich = state.settings.theme.depth != Depth::Mono && !state.settings.ascii;
     let by_environment = || match canvas::detect(|name| options.environment.text(name)) {
-        // Shades are for those who want no colours, and for whom the screen is read out.
+        // Without colours, or with a screen reader, pictures are drawn in shades.
         _ if !rich || state.settings.linear => Some(Protocol::Blocks),
         known => known,
     };

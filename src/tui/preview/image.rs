@@ -319,8 +319,8 @@ mod tests {
         view(&page, &Theme::new(Background::Dark, Depth::Mono), false, buffer.area, &mut buffer);
         let row = |y: u16| (0..40).map(|x| buffer[(x, y)].symbol().to_owned()).collect::<String>();
         assert!(row(0).starts_with("BMP · 32768 × 32768"), "{}", row(0));
-        assert!(row(1).starts_with("too large to be drawn: 1073741824"), "{}", row(1));
-        assert!(row(2).starts_with("pixels, and no more than"), "{}", row(2));
+        assert!(row(1).starts_with("too large to display: 1073741824"), "{}", row(1));
+        assert!(row(2).starts_with("pixels, the limit is"), "{}", row(2));
         // A row exceeds the memory limit. The checksum is valid.
         let mut file = png(10, 10);
         file[16..24].copy_from_slice(&[0x7f, 0xff, 0xff, 0xff, 0x7f, 0xff, 0xff, 0xff]);

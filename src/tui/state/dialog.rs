@@ -40,11 +40,11 @@ pub enum Dialog {
     Menu(Menu),
     /// Search while typing.
     Finder(Finder),
-    /// Facts.
+    /// The properties of an entry.
     Details {
-        /// What they are about.
+        /// Title.
         title: String,
-        /// The facts; none before they have come.
+        /// The properties; empty until they are loaded.
         details: Details,
         /// First line shown.
         top: usize,

@@ -56,7 +56,7 @@ impl Default for Layout {
 impl Layout {
     /// Returns the areas of a screen; `messages` reserves rows for previous messages.
     pub fn areas(&self, screen: Rect, messages: bool) -> Areas {
-        Areas::new(screen, LayoutOptions { preview: self.preview, zoom: self.zoom, share: self.list_share, messages: messages })
+        Areas::new(screen, LayoutOptions { preview: self.preview, zoom: self.zoom, share: self.list_share, messages })
     }
 
     /// Returns an area of the preview without its margin, which it has when it fills the screen.

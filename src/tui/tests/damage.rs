@@ -195,7 +195,7 @@ fn changes_made_before_damage_can_be_undone() {
     story.then("d j d");
     let page = Page { damage: Some(vec!["the index is damaged".to_owned()]), ..Page::default() };
     story.event(Event::Rows(RowsResponse { want: Want::Start, page: Ok(page) }));
-    story.then("W").sees("a damaged archive can't be changed");
+    story.then("W").sees("A damaged archive cannot be changed");
     story.then("P").sees("Pending changes");
     story.then("u");
     assert_eq!(story.state.changes.pending.list().len(), 1);

@@ -314,12 +314,12 @@ fn waiting_job_is_shown_as_waiting() {
     let mut story = Story::begin(everything(), 80, 24);
     let id = story.state.jobs.add("verify a.nra".to_owned(), story.now);
     story.event(Event::Job(id, JobEvent::Waiting(true)));
-    story.sees("verify a.nra waiting");
+    story.sees("verify a.nra queued");
     // The time that it waits is none that it takes.
     story.now += Duration::from_secs(60);
     story.then("J").sees("queued: x");
     story.event(Event::Job(id, JobEvent::Waiting(false)));
-    story.misses("waiting");
+    story.misses("queued");
     story.event(Event::Job(id, JobEvent::End(Ending::Done, "no damage".to_owned())));
     assert_eq!(story.state.jobs.list[0].elapsed(), Duration::ZERO);
 }
@@ -769,7 +769,7 @@ fn empty_list_shows_message() {
     story.then("enter");
     for key in ["e", "E", "d", "r", "i", "y", "Y", "alt-v"] {
         story.then("f1 esc").misses("Empty directory");
-        story.then(key).sees("there is nothing here");
+        story.then(key).sees("No entry here");
     }
     assert!(story.outside.is_empty() && story.state.changes.pending.is_empty());
 }

@@ -163,7 +163,7 @@ fn low_screen_shows_help_key() {
     let help = |story: &mut Story| (0..80).any(|_| story.then("j").screen().contains("half a page"));
     assert!(help(&mut story));
     story.then("esc :").types("half-page");
-    story.sees("half-page-down: Go down half");
+    story.sees("half-page-down: Move down half");
     let mut story = Story::begin(everything(), 80, 24);
     story.then("D");
     story.sees("No duplicate files");

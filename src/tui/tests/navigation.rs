@@ -169,9 +169,9 @@ fn long_list_has_both_ends() {
 fn help_lists_keys_of_place() {
     let mut story = Story::begin(everything(), 80, 40);
     story.then("?");
-    story.sees("Keys: list").sees("Go to the directory above");
+    story.sees("Keys: list").sees("Go to the parent directory");
     story.then("esc enter ?");
-    story.sees("Keys: preview").misses("Go to the directory above");
+    story.sees("Keys: preview").misses("Go to the parent directory");
     story.then("q q");
     story.sees("docs/");
 }

@@ -137,7 +137,7 @@ fn sort(state: &mut State, column: Column, effects: &mut Vec<Effect>) {
     }
 }
 
-/// Goes to a part of the path.
+/// Goes to the clicked directory of the path.
 fn part(state: &mut State, header: Rect, x: u16, effects: &mut Vec<Effect>) {
     let mut from = usize::from(header.x) + 1;
     for part in path_bar::parts(state, path_bar::room(state, header.width)) {

@@ -46,8 +46,8 @@ pub fn facts(archive: &dyn Archive, entry: &Entry, go_on: &dyn Fn() -> bool) -> 
 /// Longest content whose digest is computed for the eye, bytes.
 const DIGEST_BYTES: u64 = 256 << 20;
 
-/// Adds what takes longer: the digest of content, which other entries have the same stored for them, or what a directory holds. `None` when nobody waits
-/// any more.
+/// Adds what takes longer: the digest of content, which other entries have the same stored for
+/// them, or what a directory holds. `None` when nobody waits any more.
 pub fn more(archive: &dyn Archive, entry: &Entry, mut details: Details, go_on: &dyn Fn() -> bool) -> Option<Details> {
     match entry.kind {
         Kind::Directory => {

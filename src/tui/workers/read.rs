@@ -31,7 +31,7 @@ pub fn rows(archive: &dyn Archive, request: RowsRequest, go_on: &dyn Fn() -> boo
 
 pub fn jump(archive: &dyn Archive, request: &JumpRequest, go_on: &dyn Fn() -> bool) -> Event {
     let place = rows::jump::place(archive, &request.scope, request.from, request.behind, &request.typed, go_on);
-    Event::Jumped(place.map_err(|error| told(&error)))
+    Event::Jumped(place.map_err(|error| error_message(&error)))
 }
 
 /// Reads details of rows as long as they are awaited, and returns those read by then.
@@ -142,7 +142,7 @@ pub fn content(archive: &dyn Archive, entry: &Entry) -> Event {
 
 /// Reports the properties of an entry, and again with those that need a search of all entries.
 pub fn inspect(archive: &dyn Archive, entry: &Entry, tell: &mut dyn FnMut(Event), go_on: &dyn Fn() -> bool) {
-    let details = properties::facts(archive, entry, go_on).map_err(|error| told(&error));
+    let details = properties::facts(archive, entry, go_on).map_err(|error| error_message(&error));
     tell(Event::Inspected(details.clone()));
     if let Some(details) = details.ok().and_then(|details| properties::more(archive, entry, details, go_on)) {
         tell(Event::Inspected(Ok(details)));

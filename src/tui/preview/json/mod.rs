@@ -362,7 +362,7 @@ mod tests {
         let page = load(&*archive, &archive.entry(0).unwrap(), &Request::default(), false).unwrap();
         let bytes: usize = page.lines.iter().map(|line| line.text.len()).sum();
         assert!(bytes <= lines::MAX_TEXT + (8 << 10), "{bytes}");
-        assert!(page.lines.last().unwrap().text.contains("there is more"));
+        assert!(page.lines.last().unwrap().text.contains("truncated"));
     }
 
     #[test]

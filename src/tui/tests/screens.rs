@@ -391,7 +391,7 @@ fn tiny_screen() {
     assert!(story.state.marks.is_empty() && story.state.dialogs.is_empty());
     story.event(Event::Resize(19, 24));
     story.state.jobs.add("verify a.nra".to_owned(), story.now);
-    story.keys("ctrl-c").sees("work is under way:");
+    story.keys("ctrl-c").sees("jobs are running:");
     story.keys("ctrl-c");
     assert_eq!(story.outside, [Effect::Quit]);
 }

@@ -26,7 +26,7 @@ use nra_tui::event::Event;
 use nra_tui::key::Key;
 use nra_tui::keymap::Keymap;
 use nra_tui::state::{Facts, State};
-use nra_tui::theme::{Depth, Ground, Theme};
+use nra_tui::theme::{Background, Depth, Theme};
 use nra_tui::update::{start, update};
 use nra_tui::view::view;
 use nra_tui::workers::Workers;
@@ -209,7 +209,7 @@ fn look_around(path: &Path, entries: u64, failures: &mut Vec<String>) -> Driver 
     let archive: Arc<dyn Archive> = Arc::from(archive.expect("just written"));
     let (sender, events) = unbounded();
     let facts = Facts { name: "million.nra".to_owned(), info: archive.info().clone(), ..Facts::default() };
-    let state = State::new(facts, Theme::new(Ground::Dark, Depth::True), Keymap::default(), SCREEN.0, SCREEN.1);
+    let state = State::new(facts, Theme::new(Background::Dark, Depth::True), Keymap::default(), SCREEN.0, SCREEN.1);
     let workers = Workers::start(&archive, &sender);
     let mut driver = Driver { state, workers, events, source, started: begun, busy: false, answers: Duration::ZERO };
     let effects = start(&mut driver.state);

@@ -204,7 +204,7 @@ fn entries_that_do_not_read_are_left_out_and_counted() {
     expect(at, &["convert", "hurt.nra", "out.nra"], 4);
     assert!(!at.join("out.nra").exists());
     let said = expect(at, &["convert", "hurt.nra", "out.nra", "--keep-going"], 4);
-    assert!(said.contains(", 1 left out") && said.contains("b: left out"), "{said}");
+    assert!(said.contains(", 1 skipped") && said.contains("b: skipped"), "{said}");
     expect(at, &["verify", "out.nra"], 0);
 }
 
@@ -550,9 +550,9 @@ fn every_loss_of_the_table_is_told() {
         "attributes of the archive" => format!("attributes of the archive can't be kept in a {kind}"),
         "earlier commits" => "earlier commits are not kept".to_owned(),
         "device numbers above 2,097,151" => format!("device: the numbers of a device are too large to be kept in a {kind}"),
-        "devices and pipes" if kind == "Shard file" => "pipe: left out: a Shard file holds nothing but files".to_owned(),
-        "devices and pipes" => format!("pipe: left out: a {kind} holds no devices and pipes"),
-        "symlinks and empty directories" => format!("link: left out: a {kind} holds nothing but files"),
+        "devices and pipes" if kind == "Shard file" => "pipe: skipped: a Shard file holds nothing but files".to_owned(),
+        "devices and pipes" => format!("pipe: skipped: a {kind} holds no devices and pipes"),
+        "symlinks and empty directories" => format!("link: skipped: a {kind} holds nothing but files"),
         "holes" => format!("file: its holes are filled with zero bytes in a {kind}"),
         row => panic!("a row that nothing is known of: {row}"),
     };

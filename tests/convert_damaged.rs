@@ -214,7 +214,7 @@ fn hard_links_go_with_their_content() {
         let said = String::from_utf8_lossy(&converted.stderr);
         assert_eq!(converted.status.code(), Some(4), "{output}: {said}");
         assert!(
-            said.contains("a: left out") && said.contains("b: left out") && said.contains(", 2 left out"),
+            said.contains("a: skipped") && said.contains("b: skipped") && said.contains(", 2 skipped"),
             "{output}: {said}"
         );
         let names: Vec<_> = files_of(&at.join(output)).into_keys().collect();
@@ -244,8 +244,8 @@ fn damage_in_a_stream_names_its_file_and_keeps_what_was_said_before() {
             assert!(strict.status.code() == Some(4) && said.contains("(entry b)"), "{kind}: {said}");
             let lenient = nra(at, &["convert", &cut, "out.nra", "-f", "--keep-going"]);
             let said = String::from_utf8_lossy(&lenient.stderr);
-            assert!(lenient.status.code() == Some(4) && said.contains("b: left out: "), "{kind}: {said}");
-            assert!(said.contains(", 1 left out"), "{kind}: {said}");
+            assert!(lenient.status.code() == Some(4) && said.contains("b: skipped: "), "{kind}: {said}");
+            assert!(said.contains(", 1 skipped"), "{kind}: {said}");
             assert_eq!(files_of(&at.join("out.nra")).into_keys().collect::<Vec<_>>(), [b"a"], "{kind}");
             assert_eq!(open_path(&at.join("out.nra"), &OpenOptions::default()).unwrap().info().message, "a word", "{kind}");
             fs::remove_file(at.join("out.nra")).unwrap();
@@ -254,8 +254,8 @@ fn damage_in_a_stream_names_its_file_and_keeps_what_was_said_before() {
             {
                 let done = nra(at, arguments);
                 let said = String::from_utf8_lossy(&done.stderr);
-                assert!(done.status.code() == Some(4) && said.contains("b: left out: "), "{arguments:?}: {said}");
-                assert!(arguments[0] == "list" || said.contains(", 1 left out"), "{arguments:?}: {said}");
+                assert!(done.status.code() == Some(4) && said.contains("b: skipped: "), "{arguments:?}: {said}");
+                assert!(arguments[0] == "list" || said.contains(", 1 skipped"), "{arguments:?}: {said}");
             }
             let verified = nra(at, &["verify", &cut]);
             assert!(

@@ -7,7 +7,7 @@ use globset::{Candidate, GlobSet, GlobSetBuilder};
 use crate::pattern::{Pattern, compile};
 use nra_format::error::{Error, Result};
 
-/// Patterns in the order given. Without any, nothing is left out.
+/// Patterns in the order given. Without any, nothing is skipped.
 #[derive(Debug, Clone, Default)]
 pub struct Rules {
     rules: Vec<Rule>,
@@ -22,7 +22,7 @@ struct Rule {
 
 impl Rules {
     /// Adds a pattern that leaves out what it matches, or takes it back in when it starts with `!`. The last pattern that
-    /// matches decides; what lies below a directory left out is left out with it.
+    /// matches decides; what lies below a directory skipped is skipped with it.
     ///
     /// A pattern with a leading `/` or `./` matches from the top of the archive, any other at every depth. `*` and `?` do not match
     /// `/`, `**` does. A pattern that ends with `/` matches directories only.
@@ -37,7 +37,7 @@ impl Rules {
         }
     }
 
-    /// Adds a pattern that takes back in what an earlier one left out.
+    /// Adds a pattern that takes back in what an earlier one skipped.
     ///
     /// # Errors
     ///
@@ -46,7 +46,7 @@ impl Rules {
         self.add(pattern, false)
     }
 
-    /// Says whether nothing can be left out.
+    /// Says whether nothing can be skipped.
     pub fn is_empty(&self) -> bool {
         self.rules.is_empty()
     }
@@ -87,7 +87,7 @@ pub(crate) struct RuleSet {
 }
 
 impl RuleSet {
-    /// Says whether nothing can be left out.
+    /// Says whether nothing can be skipped.
     pub(crate) fn is_empty(&self) -> bool {
         self.rules.is_empty()
     }

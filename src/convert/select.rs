@@ -30,7 +30,7 @@ pub struct Selection {
     everything: Option<usize>,
     /// Instead of patterns: these numbers, and the paths of the first and last entry of each range.
     chosen: Option<Vec<(Range<u64>, [EntryPath; 2])>>,
-    /// What is left out of that.
+    /// What is skipped of that.
     rules: RuleSet,
 }
 
@@ -150,7 +150,7 @@ impl Selection {
         self.patterns.is_empty() && self.chosen.is_none()
     }
 
-    /// Says whether the entry is meant, and remembers which patterns meant it, also when it is left out.
+    /// Says whether the entry is meant, and remembers which patterns meant it, also when it is skipped.
     pub fn matches(&self, entry: &Entry) -> bool {
         self.names(&entry.path) && !self.rules.leaves_out_within(entry.path.as_bytes(), entry.kind == Kind::Directory)
     }
@@ -366,7 +366,7 @@ mod tests {
         ] {
             assert_eq!(selection.matches(&Entry::new(path(text), kind)), meant, "{text}");
         }
-        // It is there, if left out.
+        // It is there, if skipped.
         assert!(selection.unmatched().is_empty());
         assert!(!Selection::all().without(&rules).unwrap().is_all());
         assert!(Selection::all().without(&Rules::default()).unwrap().is_all());

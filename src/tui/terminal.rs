@@ -324,7 +324,7 @@ mod tests {
             screen.retake().unwrap();
             return;
         }
-        let text = on_a_terminal("nothing_is_sent_behind_what_gives_the_terminal_back");
+        let text = on_a_terminal("nothing_is_written_after_restore");
         let sent = |what: &str| text.contains(&base64::engine::general_purpose::STANDARD.encode(what));
         assert!(sent("before") && sent("again") && !sent("released") && !sent("behind"), "{text:?}");
         assert!(!text.contains("drawn"), "{text:?}");
@@ -341,7 +341,7 @@ mod tests {
             screen.draws(Protocol::Kitty);
             panic!("while drawing");
         }
-        let text = on_a_terminal("a_panic_on_a_terminal_leaves_it_as_it_was");
+        let text = on_a_terminal("panic_leaves_terminal_unchanged");
         let modes: Vec<&str> =
             text.lines().map(str::trim).filter(|line| line.len() > 60 && line.matches(':').count() > 20).collect();
         assert!(modes.len() == 2 && modes[0] == modes[1], "{text}");

@@ -275,9 +275,9 @@ fn add_replaces_entry_of_other_type_only_with_force() {
     assert_eq!(said.code, Some(3), "{}", said.err);
     assert!(said.err.contains("added 1 entry, 3 skipped in commit 2"), "{}", said.err);
     for why in [
-        "docs: left out: in the archive it is a directory",
-        "image.bin: left out: in the archive it is no directory",
-        "image.bin/new: left out: in the archive image.bin is no directory",
+        "docs: skipped: in the archive it is a directory",
+        "image.bin: skipped: in the archive it is no directory",
+        "image.bin/new: skipped: in the archive image.bin is no directory",
         hint,
     ] {
         assert!(said.err.contains(why), "{}", said.err);

@@ -41,7 +41,7 @@ fn file_named_like_commit_takes_precedence() {
 fn diff_reports_differences_in_exit_code() {
     let room = Room::new();
     let said = room.run(&["extract", "rich.nra", "-C", "there", "-q"]);
-    assert_eq!(said.code, Some(3), "a device is left out: {}", said.err);
+    assert_eq!(said.code, Some(3), "a device is skipped: {}", said.err);
     let owned = room.directory.path().join("there/owned");
     let same = ["diff", "rich.nra", "there", "--content"];
     assert_eq!(room.run(&same).out, "- null\n");

@@ -49,7 +49,7 @@ fn info_shows_content_description() {
         assert!(info["inside"]["row_count"].as_u64() > Some(0), "{file}: {info}");
     }
     let plain = json(&["info", "--json", "py_role_7f_unknown.shard"]);
-    assert_eq!(plain["inside"]["facts"][0]["value"], "role 127 is not known: a plain container");
+    assert_eq!(plain["inside"]["facts"][0]["value"], "unknown role 127: a plain container");
 }
 
 #[test]

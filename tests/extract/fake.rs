@@ -152,7 +152,7 @@ impl Archive for Fake {
 
     fn entries(&self, range: Range<u64>) -> Box<dyn Iterator<Item = Result<Entry>> + Send + '_> {
         Box::new(range.flat_map(|i| {
-            let damage = self.damaged_pages.contains(&i).then(|| Err(Error::corrupt("entry page", i, "created up")));
+            let damage = self.damaged_pages.contains(&i).then(|| Err(Error::corrupt("entry page", i, "made up")));
             damage.into_iter().chain([self.entry(i)])
         }))
     }
@@ -173,7 +173,7 @@ impl Archive for Fake {
             match run {
                 Run::Data(bytes) => bytes.chunks(1 << 20).try_for_each(|bytes| sink(Part::Data(bytes)))?,
                 Run::Hole(len) => sink(Part::Hole(*len))?,
-                Run::Damage => return Err(Error::corrupt("block payload", 264, "created up")),
+                Run::Damage => return Err(Error::corrupt("block payload", 264, "made up")),
             }
         }
         Ok(())

@@ -135,7 +135,7 @@ fn set_id_bits_and_devices_come_on_request_only() {
     assert_eq!((stats.files, stats.omitted, stats.untrusted), (2, 1, 4));
     let tree = place.tree();
     assert_eq!((&*tree["su"], &*tree["dir/su"], tree.contains_key("console")), ("file 755 x", "file 755 x", false));
-    assert_eq!(messages(&warnings), ["console: left out: a device", "set-id bits or capabilities of 3 entries not restored",]);
+    assert_eq!(messages(&warnings), ["console: skipped: a device", "set-id bits or capabilities of 3 entries not restored",]);
     assert_eq!(warnings.iter().filter(|warning| warning.severity == Severity::Degraded).count(), 1);
 }
 

@@ -93,7 +93,7 @@ fn what_is_cut_or_changed_is_damage() {
     for command in ["convert", "extract", "verify"] {
         expect(at, &[command, "crc.zip"], 4, &["bad: CRC"]);
     }
-    expect(at, &["convert", "crc.zip", "kept.nra", "-f", "--keep-going"], 4, &["bad", "left out"]);
+    expect(at, &["convert", "crc.zip", "kept.nra", "-f", "--keep-going"], 4, &["bad", "skipped"]);
     assert_eq!(nra(at, &["cat", "kept.nra", "good"]), (0, "good".into()));
 }
 
@@ -127,9 +127,9 @@ fn what_is_left_out_is_counted_on_every_way() {
     fs::write(at.join("odd.tar"), bytes).unwrap();
     for archive in ["odd.tar", "odd.tar.gz"] {
         for output in ["out.nra", "out.tar", "out.zip", "out.shard", "out.nra4"] {
-            expect(at, &["convert", archive, output, "-f"], 3, &[", 2 left out"]);
+            expect(at, &["convert", archive, output, "-f"], 3, &[", 2 skipped"]);
         }
-        expect(at, &["extract", archive, "-C", "out", "-f"], 3, &[", 2 left out"]);
+        expect(at, &["extract", archive, "-C", "out", "-f"], 3, &[", 2 skipped"]);
     }
 }
 
@@ -265,7 +265,7 @@ fn a_long_attribute_is_told() {
         let (code, said) = nra(at, &["convert", "big.tar", output]);
         assert_eq!(code, 3, "{said}");
         assert!(
-            said.contains("long: the attribute user.big is left out: it has 1048577 bytes") && !said.contains("short"),
+            said.contains("long: the attribute user.big is skipped: it has 1048577 bytes") && !said.contains("short"),
             "{said}"
         );
     }
@@ -333,7 +333,7 @@ fn a_hard_link_to_a_directory_is_told_by_every_command() {
         }
         fs::write(folder.path().join("a.tar"), builder.into_inner().unwrap()).unwrap();
         expect(folder.path(), &["list", "a.tar"], 3, &["d\n", "no file in the archive: h"]);
-        expect(folder.path(), &["convert", "a.tar", "a.nra", "-f"], 3, &["h: left out: "]);
+        expect(folder.path(), &["convert", "a.tar", "a.nra", "-f"], 3, &["h: skipped: "]);
     }
     // What was a file once is none any more.
     let mut bytes = tar(&[("a", b"old")]);
@@ -346,6 +346,6 @@ fn a_hard_link_to_a_directory_is_told_by_every_command() {
     header.set_entry_type(tar::EntryType::Link);
     builder.append_link(&mut header, "b", "a").unwrap();
     fs::write(folder.path().join("b.tar"), builder.into_inner().unwrap()).unwrap();
-    expect(folder.path(), &["convert", "b.tar", "b.nra"], 3, &["b: left out: a hard link to a"]);
+    expect(folder.path(), &["convert", "b.tar", "b.nra"], 3, &["b: skipped: a hard link to a"]);
     expect(folder.path(), &["list", "b.nra"], 0, &["a\n"]);
 }

@@ -55,7 +55,7 @@ fn a_dry_run_refuses_and_leaves_out_what_the_run_does() {
     let dry = run(&place, &["in", "-n"]);
     let packed = run(&place, &["in"]);
     assert_eq!((dry.status.code(), packed.status.code()), (Some(3), Some(3)));
-    let told = "nra: warning: in/socket: left out: a socket";
+    let told = "nra: warning: in/socket: skipped: a socket";
     for output in [&dry, &packed] {
         assert!(text(&output.stderr).contains(told), "{}", text(&output.stderr));
     }

@@ -85,7 +85,7 @@ impl<'a, W: Write + Send> Feed<'a, W> {
             }
             Err(error @ (Error::Usage { .. } | Error::Limit { .. })) => {
                 self.skipped += 1;
-                let message = format!("left out: {error}");
+                let message = format!("skipped: {error}");
                 monitor.warn(Warning::degraded(self.path.clone(), message));
                 Ok(None)
             }
@@ -215,7 +215,7 @@ impl<'a, W: Write + Send> Feed<'a, W> {
         self.skipping = true;
         self.skipped += 1;
         if let Some(entry) = self.begun.take() {
-            let message = format!("left out: {error}");
+            let message = format!("skipped: {error}");
             monitor.warn(Warning::degraded(entry.path.as_bytes(), message));
         }
     }

@@ -193,7 +193,7 @@ impl<'a> Exporter<'a> {
             let link = self.order.link(place).cloned();
             // A link to a missing name would be damage in the output.
             if let Some((first, &damage)) = link.as_ref().and_then(|first| self.missing.get_key_value(first)) {
-                let why = format!("its content is that of {}, which is left out", Quoted::new(first.as_bytes()));
+                let why = format!("its content is that of {}, which is skipped", Quoted::new(first.as_bytes()));
                 self.omit(stored.path.as_bytes(), &why, damage);
                 continue;
             }
@@ -267,7 +267,7 @@ impl<'a> Exporter<'a> {
     pub(super) fn omit(&mut self, path: &[u8], why: &str, damage: bool) {
         self.stats.skipped += 1;
         let severity = if damage { Severity::Damage } else { Severity::Degraded };
-        self.monitor.warn(Warning::new(severity, path, format!("left out: {why}")));
+        self.monitor.warn(Warning::new(severity, path, format!("skipped: {why}")));
     }
 
     /// Gives the complete output its name.

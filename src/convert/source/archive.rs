@@ -151,7 +151,7 @@ pub(crate) fn leave_out(error: Error, path: Vec<u8>, keep_going: bool, monitor: 
         return Err(error);
     }
     let severity = if matches!(error, Error::Corrupt { .. }) { Severity::Damage } else { Severity::Degraded };
-    monitor.warn(Warning::new(severity, path, format!("left out: {error}")));
+    monitor.warn(Warning::new(severity, path, format!("skipped: {error}")));
     Ok(())
 }
 

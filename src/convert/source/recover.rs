@@ -68,7 +68,7 @@ fn take_all(archive: &dyn Archive, output: Output, options: WriterOptions, sync:
         if let Err(error) = taker.take(&entry) {
             stats.damaged += 1;
             stats.skipped += 1;
-            lost(error, entry.path.as_bytes(), "left out", monitor)?;
+            lost(error, entry.path.as_bytes(), "skipped", monitor)?;
         }
     }
     let (output, written) = taker.writer.finish(monitor)?;

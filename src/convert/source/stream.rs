@@ -257,7 +257,7 @@ impl StreamReader<'_> {
                 return Ok(None);
             }
             Named::Top => {
-                self.warn(Severity::Degraded, &member.name, "left out: the name is that of the top directory".into());
+                self.warn(Severity::Degraded, &member.name, "skipped: the name is that of the top directory".into());
                 outlet.push(place, None, Item::Nothing);
                 return Ok(None);
             }
@@ -280,7 +280,7 @@ impl StreamReader<'_> {
                 match cleaned.and_then(|_| EntryPath::new(target).ok()) {
                     Some(target) => outlet.push(place, None, Item::Other(Special::Link(Box::new(entry), target))),
                     None => {
-                        let message = format!("left out: a hard link to {}, which is no path", Quoted::new(&member.link));
+                        let message = format!("skipped: a hard link to {}, which is no path", Quoted::new(&member.link));
                         self.warn(Severity::Degraded, &member.name, message);
                         outlet.push(place, None, Item::Nothing);
                     }
@@ -300,10 +300,10 @@ impl StreamReader<'_> {
         self.path.clear();
         match clean(name, &mut self.path) {
             Ok(Cleaned::Path) => {}
-            Ok(Cleaned::Relative) => self.warn(Severity::Remark, name, "the slash at its start is left out".into()),
+            Ok(Cleaned::Relative) => self.warn(Severity::Remark, name, "the slash at its start is skipped".into()),
             Ok(Cleaned::Top) => return Named::Top,
             Err(error) => {
-                self.warn(Severity::Degraded, name, format!("left out: {error}"));
+                self.warn(Severity::Degraded, name, format!("skipped: {error}"));
                 outlet.push(place, None, Item::Nothing);
                 return Named::Nothing;
             }

@@ -158,7 +158,7 @@ impl SevenzMembers {
         if anti > 0 {
             let entries = if anti == 1 { "1 entry says" } else { "entries say" };
             let count = if anti == 1 { String::new() } else { format!("{anti} ") };
-            info.remarks.push(format!("{count}{entries} that something is to be removed, and is left out"));
+            info.remarks.push(format!("{count}{entries} that something is to be removed, and is skipped"));
         }
         Ok(table)
     }

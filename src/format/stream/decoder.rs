@@ -75,7 +75,7 @@ impl Decoder {
         Self { decoded, ..self }
     }
 
-    /// Returns the members that decoding can begin at, in order; those close to the one before are left out.
+    /// Returns the members that decoding can begin at, in order; those close to the one before are skipped.
     pub fn marks(&self) -> &[Mark] {
         &self.marks
     }
@@ -264,7 +264,7 @@ impl ByteStream for Decoder {
 
     fn remark(&self) -> Option<String> {
         let at = self.junk?;
-        Some(format!("what follows the {} at offset {at} is none and is left out", self.compression.structure()))
+        Some(format!("what follows the {} at offset {at} is none and is skipped", self.compression.structure()))
     }
 }
 

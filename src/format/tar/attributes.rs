@@ -29,7 +29,7 @@ pub(super) fn has_any(records: &Records) -> bool {
     ATTRIBUTES.iter().any(|(prefix, ..)| records.with_prefix(prefix).next().is_some())
 }
 
-/// Returns the attributes that records tell of: those of all entries, and the entry's own ones, which come first. What is left out is remarked.
+/// Returns the attributes that records tell of: those of all entries, and the entry's own ones, which come first. What is skipped is remarked.
 pub(super) fn parse(global: &Records, own: &Records, remarks: &mut Vec<String>) -> Arc<[Attribute]> {
     let mut found: BTreeMap<Box<[u8]>, Attribute> = BTreeMap::new();
     let records = [global, own].into_iter().flat_map(|records| {
@@ -38,10 +38,10 @@ pub(super) fn parse(global: &Records, own: &Records, remarks: &mut Vec<String>) 
         })
     });
     let (mut impossible, mut other) = (0u64, 0u64);
-    // The bound is one of records, as those that are left out are work, too.
+    // The bound is one of records, as those that are skipped are work, too.
     for (number, (prefix, namespace, name, value)) in records.enumerate() {
         if number >= MAX_ATTRIBUTES {
-            remarks.push(format!("its attributes beyond {MAX_ATTRIBUTES} are left out"));
+            remarks.push(format!("its attributes beyond {MAX_ATTRIBUTES} are skipped"));
             break;
         }
         if prefix == LIBARCHIVE {
@@ -51,26 +51,26 @@ pub(super) fn parse(global: &Records, own: &Records, remarks: &mut Vec<String>) 
                 other += 1;
                 if other == 1 {
                     let shown = Quoted::new(&name[..name.len().min(MAX_ATTRIBUTE_NAME)]);
-                    remarks.push(format!("the attribute {shown} is left out: it is there as {LIBARCHIVE}* alone"));
+                    remarks.push(format!("the attribute {shown} is skipped: it is there as {LIBARCHIVE}* alone"));
                 }
             }
         } else if name.is_empty() || name.len() > MAX_ATTRIBUTE_NAME {
             impossible += 1;
         } else if value.len() > MAX_ATTRIBUTE_VALUE {
             let (name, len) = (Quoted::new(&name), value.len());
-            remarks.push(format!("the attribute {name} is left out: it has {len} bytes, more than {MAX_ATTRIBUTE_VALUE}"));
+            remarks.push(format!("the attribute {name} is skipped: it has {len} bytes, more than {MAX_ATTRIBUTE_VALUE}"));
         } else {
             let attribute = Attribute { namespace, name: name.as_slice().into(), value: value.into() };
             found.insert(name.into(), attribute);
         }
     }
     if other > 1 {
-        remarks.push(format!("{} more attributes are left out: they are there as {LIBARCHIVE}* alone", other - 1));
+        remarks.push(format!("{} more attributes are skipped: they are there as {LIBARCHIVE}* alone", other - 1));
     }
     match impossible {
         0 => {}
-        1 => remarks.push("an attribute with an impossible name is left out".into()),
-        more => remarks.push(format!("{more} attributes with impossible names are left out")),
+        1 => remarks.push("an attribute with an impossible name is skipped".into()),
+        more => remarks.push(format!("{more} attributes with impossible names are skipped")),
     }
     let mut found: Vec<Attribute> = found.into_values().collect();
     found.sort_unstable();

@@ -327,7 +327,7 @@ impl Decoder {
                 Ok(Event::More)
             }
             b'M' => {
-                self.remarks.add(format!("the end of a file that begins on another volume, at offset {at}, is left out"));
+                self.remarks.add(format!("the end of a file that begins on another volume, at offset {at}, is skipped"));
                 self.state = State::Skip(padded(size_of(&header, at)?));
                 self.forget();
                 Ok(Event::More)

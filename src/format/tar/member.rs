@@ -134,7 +134,7 @@ impl Member {
             if name.len() <= MAX_OWNER_NAME {
                 return name.to_vec();
             }
-            remarks.push(format!("the name of its {whose} is left out: it has {} bytes, more than {MAX_OWNER_NAME}", name.len()));
+            remarks.push(format!("the name of its {whose} is skipped: it has {} bytes, more than {MAX_OWNER_NAME}", name.len()));
             Vec::new()
         };
         let user = owner_name("uname", header.user(), "owner");

@@ -114,7 +114,7 @@ fn told(damage: &Damage, cut: Option<&EntryPath>, fate: &str) -> String {
         0 => String::new(),
         _ => format!(", but may be damaged, too, where its checksum covers it: {}{more}", names.join(", ")),
     };
-    let lost = cut.map_or_else(String::new, |path| format!("{}: left out: ", shown(path)));
+    let lost = cut.map_or_else(String::new, |path| format!("{}: skipped: ", shown(path)));
     format!("{lost}{structure} at offset {offset} is damaged: {detail}; {fate}{doubt}")
 }
 
@@ -162,7 +162,7 @@ fn index(bytes: Bytes, container: Container, archive_bytes: u64, options: &OpenO
         let names: Vec<String> =
             lost.iter().take(SHOWN).map(|name| Quoted::new(&name[..name.len().min(SHOWN_BYTES)]).to_string()).collect();
         let more = if lost.len() > SHOWN { format!(" and {} more", lost.len() - SHOWN) } else { String::new() };
-        info.remarks.push(format!("left out: hard links to what is no file in the archive: {}{more}", names.join(", ")));
+        info.remarks.push(format!("skipped: hard links to what is no file in the archive: {}{more}", names.join(", ")));
     }
     let mut table = TableBuilder::new(Duplicates::KeepLast, options.index_bytes);
     for (name, item) in builder.items {
@@ -182,7 +182,7 @@ fn index(bytes: Bytes, container: Container, archive_bytes: u64, options: &OpenO
             }
         }
     }
-    info.remarks.extend(builder.damage.iter().map(|damage| told(damage, None, "it is left out")));
+    info.remarks.extend(builder.damage.iter().map(|damage| told(damage, None, "it is skipped")));
     info.remarks.extend(damage.as_ref().map(|damage| told(damage, cut.as_ref(), "what came before is served")));
     let omitted = lost.len() as u64 + builder.damage.len() as u64 + u64::from(cut.is_some());
     let damage = builder.damage.into_iter().chain(damage).collect();

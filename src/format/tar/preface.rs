@@ -89,7 +89,7 @@ impl Preface {
             _ => {
                 let len = comment.len();
                 self.comment_is_lost = true;
-                remarks.add(format!("its comment of {len} bytes is left out: it is too long, or not in UTF-8"));
+                remarks.add(format!("its comment of {len} bytes is skipped: it is too long, or not in UTF-8"));
             }
         }
     }

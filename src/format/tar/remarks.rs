@@ -26,7 +26,7 @@ impl Remarks {
         let mut remarks = mem::take(&mut self.first);
         match mem::take(&mut self.more) {
             0 => {}
-            more => remarks.push(format!("{more} more parts of the tar archive are left out")),
+            more => remarks.push(format!("{more} more parts of the tar archive are skipped")),
         }
         remarks
     }
@@ -41,7 +41,7 @@ mod tests {
         let mut remarks = Remarks::default();
         (0..MAX_REMARKS + 7).for_each(|number| remarks.add(number.to_string()));
         let told = remarks.take();
-        assert_eq!((told.len(), &*told[99], &*told[100]), (101, "99", "7 more parts of the tar archive are left out"));
+        assert_eq!((told.len(), &*told[99], &*told[100]), (101, "99", "7 more parts of the tar archive are skipped"));
         assert!(remarks.take().is_empty());
     }
 }

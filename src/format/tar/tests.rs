@@ -244,7 +244,7 @@ fn attributes_and_remarks_are_bounded() {
     let bytes = [block(b'A', b"").repeat(250), block(b'0', b"")].concat();
     let source: Arc<dyn nra_core::source::ReadAt> = Arc::new(MemorySource::new(bytes));
     let remarks = probe(&source, &OpenOptions::default()).unwrap().unwrap().remarks();
-    assert_eq!((remarks.len(), &*remarks[100]), (101, "150 more parts of the tar archive are left out"));
+    assert_eq!((remarks.len(), &*remarks[100]), (101, "150 more parts of the tar archive are skipped"));
 }
 
 #[test]
@@ -439,7 +439,7 @@ fn behind_a_damaged_header_the_archive_goes_on() {
         let remarks = archive.remarks();
         assert_eq!((remarks.len(), &*archive.info().message), (3, "said"), "{remarks:?}");
         assert!(remarks[0].contains("access control list") && remarks[2].contains("truncated"), "{remarks:?}");
-        assert!(remarks[2].starts_with("c: left out: "), "{remarks:?}");
+        assert!(remarks[2].starts_with("c: skipped: "), "{remarks:?}");
     }
 }
 

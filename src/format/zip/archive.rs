@@ -67,7 +67,7 @@ impl Odd {
 struct Found {
     /// Symlinks that are kept as files.
     links: Odd,
-    /// Directories whose content is left out.
+    /// Directories whose content is skipped.
     directories: Odd,
 }
 
@@ -178,7 +178,7 @@ impl ZipMembers {
         reader.each_record(|place, record| reader.add(&mut table, &mut found, place, record))?;
         let mut remarks = Vec::new();
         remarks.extend(found.links.told("kept as a file: a symlink whose target is none"));
-        remarks.extend(found.directories.told("a directory with content, which is left out"));
+        remarks.extend(found.directories.told("a directory with content, which is skipped"));
         let Directory { count: told, is_narrow, trailing, .. } = directory;
         if count != told && !(is_narrow && count % 65_536 == told) {
             remarks.push(format!("the end record counts {told} members, the directory has {count}"));
@@ -193,7 +193,7 @@ impl ZipMembers {
         source.read_exact_at(directory.comment, &mut comment)?;
         let mut message = text(comment, options.names.as_ref());
         if message.len() > MAX_MESSAGE {
-            remarks.push(format!("its comment has {} bytes of UTF-8, and is left out", message.len()));
+            remarks.push(format!("its comment has {} bytes of UTF-8, and is skipped", message.len()));
             message.clear();
         }
         let mut archive_bytes = source.len();
@@ -228,13 +228,13 @@ impl ZipMembers {
         }
         let shown = |name: &[u8]| Quoted::new(&name[..name.len().min(SHOWN_BYTES)]).to_string();
         if let Some(name) = &cut {
-            remarks.push(format!("{}: left out: the file ends within it", shown(name)));
+            remarks.push(format!("{}: skipped: the file ends within it", shown(name)));
         }
         for name in lost.iter().take(NAMED_LOST) {
-            remarks.push(format!("{}: left out: its end was not found; what follows may be a part of it", shown(name)));
+            remarks.push(format!("{}: skipped: its end was not found; what follows may be a part of it", shown(name)));
         }
         if let Some(more) = lost.len().checked_sub(NAMED_LOST).filter(|&more| more > 0) {
-            remarks.push(format!("{more} more members whose end was not found are left out"));
+            remarks.push(format!("{more} more members whose end was not found are skipped"));
         }
         let missing = cut.iter().chain(&lost);
         let path = |name: &Vec<u8>| {

@@ -50,7 +50,7 @@ impl Groups {
 ///
 /// # Errors
 ///
-/// As reading the index does; entries that do not read are left out.
+/// As reading the index does; entries that do not read are skipped.
 pub fn find(
     archive: &dyn Archive,
     below: Range<u64>,

@@ -15,9 +15,9 @@ use nra_format::path::Quoted;
 /// Names tried for a backup, another name or a temporary file before giving up.
 const MAX_TRIES: u32 = 10_000;
 
-/// Why an entry is left out where a directory stays.
+/// Why an entry is skipped where a directory stays.
 pub(super) const DIRECTORY_IN_THE_WAY: &str = "a directory is in the way";
-/// Why a directory is left out where something else stays.
+/// Why a directory is skipped where something else stays.
 pub(super) const OTHER_IN_THE_WAY: &str = "something that is not a directory is in the way";
 
 /// Where something was made.

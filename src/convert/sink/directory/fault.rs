@@ -10,7 +10,7 @@ use nra_format::error::Error;
 pub(super) enum Fault {
     /// Nothing further can be done at all.
     Stop(Error),
-    /// This entry is left out; the others go on.
+    /// This entry is skipped; the others go on.
     Omit {
         /// Why, for a warning.
         message: String,

@@ -7,7 +7,7 @@ use nra_format::entry::Entry;
 pub(super) struct Item {
     /// The entry.
     pub entry: Entry,
-    /// Bytes of its path that are left out in front.
+    /// Bytes of its path that are skipped in front.
     pub start: usize,
 }
 

@@ -241,7 +241,7 @@ impl Cost {
     }
 }
 
-/// Tells what would be done, and why not with what is left out.
+/// Tells what would be done, and why not with what is skipped.
 fn rehearse(selected: &Selected<'_>, root: &Root, options: &Settings<'_>, monitor: &dyn Monitor) -> Result<DirectoryStats> {
     let run = Run::new(selected.archive, options, monitor, Survey::nothing_there(options), &root.path);
     run.lost(selected.lost, if selected.selection.is_all() { selected.archive.skipped_entries() } else { 0 });

@@ -188,7 +188,7 @@ impl Rules {
         match kind {
             Kind::CharacterDevice | Kind::BlockDevice if !self.special => {
                 self.devices.fetch_add(1, Ordering::Relaxed);
-                Err(Fault::omit("left out: a device"))
+                Err(Fault::omit("skipped: a device"))
             }
             _ => Ok(()),
         }

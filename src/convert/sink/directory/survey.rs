@@ -72,7 +72,7 @@ impl Sums {
     }
 }
 
-/// Returns the item for an entry; `None` if it is left out by the options.
+/// Returns the item for an entry; `None` if it is skipped by the options.
 pub(super) fn item(options: &Settings<'_>, entry: Entry) -> Option<Item> {
     let path = entry.path.as_bytes();
     if options.sink.flat {
@@ -86,7 +86,7 @@ pub(super) fn item(options: &Settings<'_>, entry: Entry) -> Option<Item> {
     Some(Item { entry, start })
 }
 
-/// What will be done with an entry, or why it is left out.
+/// What will be done with an entry, or why it is skipped.
 pub(super) type Outlook = std::result::Result<Action, &'static str>;
 
 /// Looks for what stands in the way of entries.

@@ -22,7 +22,7 @@ pub(super) const ROOT: u32 = 0;
 /// Handles kept, if the system allows at least four times as many open files; otherwise a quarter of what it allows.
 const MAX_HANDLES: u64 = 4_096;
 
-/// Why an entry is left out whose directory is missing.
+/// Why an entry is skipped whose directory is missing.
 pub(super) const UNMADE: &str = "its directory could not be made";
 
 /// What became of a directory.

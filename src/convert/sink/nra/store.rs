@@ -118,7 +118,7 @@ impl<'a, W: Write + Send> Store<'a, W> {
         }
         self.failed = true;
         let doubt = if casts_doubt(&error) { ", but may be damaged, too, where its checksum covers it" } else { "" };
-        let fate = if entry.is_some_and(|entry| !entry.kept) { "left out: " } else { "" };
+        let fate = if entry.is_some_and(|entry| !entry.kept) { "skipped: " } else { "" };
         let message = format!("{fate}{error}; what came before is kept{doubt}");
         let path = entry.map_or_else(Vec::new, |entry| entry.path.as_bytes().to_vec());
         self.monitor.warn(Warning::damage(path, message));
@@ -130,7 +130,7 @@ impl<'a, W: Write + Send> Store<'a, W> {
             return Err(error);
         }
         self.failed = true;
-        let message = format!("{error}; it is left out");
+        let message = format!("{error}; it is skipped");
         self.monitor.warn(Warning::damage([], message));
         self.feed.skip();
         Ok(())
@@ -171,7 +171,7 @@ impl<'a, W: Write + Send> Store<'a, W> {
         lost.sort_by(|a, b| a.0.path.cmp(&b.0.path));
         for (entry, target) in lost {
             let target = Quoted::new(target.as_bytes());
-            let message = format!("left out: a hard link to {target}, which is no file in the archive");
+            let message = format!("skipped: a hard link to {target}, which is no file in the archive");
             self.monitor.warn(Warning::degraded(entry.path.as_bytes(), message));
             self.feed.skip();
         }

@@ -166,7 +166,7 @@ impl Known {
         for at in std::iter::successors(Some(directory.clone()), EntryPath::parent) {
             match self.find(&at).map(|old| old.kind) {
                 Some(Kind::Directory) => return None,
-                Some(_) => return Some(format!("left out: in the archive {at} is no directory")),
+                Some(_) => return Some(format!("skipped: in the archive {at} is no directory")),
                 None => {}
             }
         }
@@ -179,7 +179,7 @@ impl Known {
         if is_directory == (kind == Kind::Directory) {
             return None;
         }
-        Some(format!("left out: in the archive it is {} directory", if is_directory { "a" } else { "no" }))
+        Some(format!("skipped: in the archive it is {} directory", if is_directory { "a" } else { "no" }))
     }
 
     /// Counts a name that is skipped because of a conflicting entry.

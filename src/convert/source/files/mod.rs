@@ -256,7 +256,7 @@ fn look(
         let same = later.0 == earlier.0;
         if same && later.1 != earlier.1 && (later.1 == Kind::Directory || earlier.1 == Kind::Directory) {
             earlier.1 = Kind::Directory;
-            let message = "left out: another input has a directory of this path";
+            let message = "skipped: another input has a directory of this path";
             monitor.warn(Warning::degraded(later.0.as_bytes(), message));
         }
         same

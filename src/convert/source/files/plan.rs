@@ -75,7 +75,7 @@ fn drop_repeated(tree: &Tree, window: &Window, ranks: &Ranks, order: &mut Vec<u3
         if same && (a.inode != b.inode || device(tree, a.directory) != device(tree, b.directory)) {
             monitor.warn(Warning::degraded(
                 tree.shown_path(b.directory, window.name(b)),
-                "left out: an earlier input has the same path in the archive",
+                "skipped: an earlier input has the same path in the archive",
             ));
         }
         same

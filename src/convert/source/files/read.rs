@@ -137,7 +137,7 @@ impl<'a> Reader<'a> {
         self.path.clear();
         self.path.extend_from_slice(&self.directory_path);
         join(&mut self.path, name);
-        let path = EntryPath::new(self.path.as_slice()).map_err(|error| Failed::Told(format!("left out: {error}")))?;
+        let path = EntryPath::new(self.path.as_slice()).map_err(|error| Failed::Told(format!("skipped: {error}")))?;
         let Some(known) = self.context.known else { return Ok((path, None)) };
         let old = known.find(&path);
         if let Some(message) = known.bars(old.as_ref(), kind).or_else(|| self.blocked.clone()) {

@@ -60,7 +60,7 @@ pub(super) fn refusal(handles: &Handles, tree: &Tree, name: &Name, bytes: &[u8])
     }
 }
 
-pub(super) const SOCKET: &str = "left out: a socket";
+pub(super) const SOCKET: &str = "skipped: a socket";
 /// Why the output is not an input.
-pub(super) const OWN: &str = "left out: the archive itself";
-pub(super) const CHANGED_TYPE: &str = "left out: it changed its type while it was read";
+pub(super) const OWN: &str = "skipped: the archive itself";
+pub(super) const CHANGED_TYPE: &str = "skipped: it changed its type while it was read";

@@ -267,12 +267,12 @@ fn sectors_that_do_not_read_cost_what_is_in_them() {
 #[test]
 fn what_says_nothing_of_the_archive_ends_the_work_as_it_is() {
     let monitor = Recorder::default();
-    assert!(matches!(lost(Error::WrongKey, b"a", "left out", &monitor), Err(Error::WrongKey)));
+    assert!(matches!(lost(Error::WrongKey, b"a", "skipped", &monitor), Err(Error::WrongKey)));
     let full = Error::io("read", "a", std::io::Error::from_raw_os_error(rustix::io::Errno::NOSPC.raw_os_error()));
-    let Err(Error::Io { source, .. }) = lost(full, b"a", "left out", &monitor) else { panic!("it is told") };
+    let Err(Error::Io { source, .. }) = lost(full, b"a", "skipped", &monitor) else { panic!("it is told") };
     assert_eq!(source.raw_os_error(), Some(rustix::io::Errno::NOSPC.raw_os_error()));
     assert!(monitor.take_warnings().is_empty());
-    lost(Error::corrupt("block", 0, "gone"), b"a", "left out", &monitor).unwrap();
+    lost(Error::corrupt("block", 0, "gone"), b"a", "skipped", &monitor).unwrap();
     assert_eq!(monitor.take_warnings().len(), 1);
 }
 
@@ -294,10 +294,10 @@ fn link_groups_that_lie_do_not_mix_files() {
 fn what_the_writer_refuses_is_left_out() {
     let monitor = Recorder::default();
     let refused = Error::Usage { detail: "x cannot be stored: it has more than fits".into() };
-    lost(refused, b"x", "left out", &monitor).unwrap();
+    lost(refused, b"x", "skipped", &monitor).unwrap();
     let [told] = &monitor.take_warnings()[..] else { panic!("one warning") };
     assert!(
-        told.severity == Severity::Damage && told.message == "left out: x cannot be stored: it has more than fits",
+        told.severity == Severity::Damage && told.message == "skipped: x cannot be stored: it has more than fits",
         "{told:?}"
     );
 }

@@ -77,7 +77,7 @@ impl AttributesLost {
 
 impl fmt::Display for AttributesLost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} left out: {}", self.what, reason(self.error))
+        write!(f, "{} skipped: {}", self.what, reason(self.error))
     }
 }
 

@@ -58,7 +58,7 @@ impl Sieve {
         !self.rules.is_empty()
     }
 
-    /// Says whether a name is left out wherever it stands.
+    /// Says whether a name is skipped wherever it stands.
     pub(crate) fn leaves_out_name(&self, name: &[u8]) -> bool {
         self.skip_vcs && VCS_NAMES.contains(&name)
     }
@@ -93,7 +93,7 @@ impl Ignores {
         Self { matcher, skip: if directory.is_empty() { 0 } else { directory.len() + 1 }, above }
     }
 
-    /// Says whether the entry with this stored path is left out.
+    /// Says whether the entry with this stored path is skipped.
     pub(crate) fn leave_out(&self, path: &[u8], directory: bool) -> bool {
         let mut at = Some(self);
         while let Some(ignores) = at {

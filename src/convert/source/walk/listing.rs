@@ -164,7 +164,7 @@ impl<'a> Lister<'a> {
     fn not_opened(&self, id: DirId, error: Errno, listing: &mut Listing) {
         let message = match error {
             Errno::NOENT => "vanished before it was read".to_owned(),
-            Errno::LOOP | Errno::NOTDIR => "left out: it changed its type while it was read".to_owned(),
+            Errno::LOOP | Errno::NOTDIR => "skipped: it changed its type while it was read".to_owned(),
             error => reason(error),
         };
         listing.is_partial = true;

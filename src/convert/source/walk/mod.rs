@@ -109,7 +109,7 @@ pub(crate) enum Start {
 /// How to walk.
 #[derive(Debug, Clone)]
 pub(crate) struct WalkOptions {
-    /// What is left out.
+    /// What is skipped.
     pub(crate) filter: Filter,
     /// Take what symlinks lead to instead of the symlinks.
     pub(crate) follow: bool,
@@ -300,7 +300,7 @@ impl Walk {
                 self.left_out += 1;
                 monitor.warn(Warning::degraded(
                     self.tree.shown_path(directory, name),
-                    format!("left out: its path is longer than {MAX_PATH} bytes"),
+                    format!("skipped: its path is longer than {MAX_PATH} bytes"),
                 ));
             } else if kind == NameKind::Directory {
                 let id = self.tree.add(directory, name);

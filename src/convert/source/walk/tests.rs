@@ -141,7 +141,7 @@ fn deep_trees_need_no_deep_stack_nor_long_paths() {
     let monitor = Recorder::default();
     let mut walk = Walk::new(options(), vec![start(top.path())]).unwrap();
     let window = walk.next_window(usize::MAX, &monitor).unwrap();
-    // 101 bytes a level: what is longer than 65,535 bytes is left out with one warning.
+    // 101 bytes a level: what is longer than 65,535 bytes is skipped with one warning.
     assert_eq!(window.directories.len(), 1 + 648);
     assert_eq!(monitor.take_warnings().len(), 1);
     // Handles that were let go are found again from above.

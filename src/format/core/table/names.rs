@@ -66,7 +66,7 @@ impl Remarked {
         self.count
     }
 
-    /// Appends a remark about these names, if there are any, in the words for one or for several: `2 entries are left out: a, b`.
+    /// Appends a remark about these names, if there are any, in the words for one or for several: `2 entries are skipped: a, b`.
     pub(super) fn tell(&self, one: &str, several: &str, remarks: &mut Vec<String>) {
         if self.count == 0 {
             return;
@@ -111,12 +111,12 @@ mod tests {
     fn remarks_name_a_few() {
         let mut names = Remarked::default();
         let mut remarks = Vec::new();
-        names.tell("is left out", "are left out", &mut remarks);
+        names.tell("is skipped", "are skipped", &mut remarks);
         assert!(remarks.is_empty());
         for name in ["a", "b b", "c", "d", "e"] {
             names.add(name.as_bytes());
         }
-        names.tell("is left out", "are left out", &mut remarks);
-        assert_eq!(remarks, ["5 entries are left out: a, 'b b', c and 2 more"]);
+        names.tell("is skipped", "are skipped", &mut remarks);
+        assert_eq!(remarks, ["5 entries are skipped: a, 'b b', c and 2 more"]);
     }
 }

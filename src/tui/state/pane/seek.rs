@@ -99,7 +99,7 @@ impl Pane {
         if self.seeking { self.set_form(self.form) } else { None }
     }
 
-    /// Returns how many columns have to be left out at the left, or how many rows above where lines
+    /// Returns how many columns have to be skipped at the left, or how many rows above where lines
     /// are wrapped, for the text that was sought to be seen in the first row.
     pub(super) fn reveal(&self, page: &lines::Page) -> (usize, usize) {
         let (left, line) = (self.scroll.left, page.lines.get(self.scroll.top));

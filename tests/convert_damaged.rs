@@ -213,10 +213,7 @@ fn hard_links_go_with_their_content() {
         let converted = nra(at, &["convert", "hurt.nra", output, "--keep-going"]);
         let said = String::from_utf8_lossy(&converted.stderr);
         assert_eq!(converted.status.code(), Some(4), "{output}: {said}");
-        assert!(
-            said.contains("a: skipped") && said.contains("b: skipped") && said.contains(", 2 skipped"),
-            "{output}: {said}"
-        );
+        assert!(said.contains("a: skipped") && said.contains("b: skipped") && said.contains(", 2 skipped"), "{output}: {said}");
         let names: Vec<_> = files_of(&at.join(output)).into_keys().collect();
         assert_eq!(names, [b"c", b"d"], "{output}");
         let verified = nra(at, &["verify", output]);

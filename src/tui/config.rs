@@ -359,9 +359,9 @@ mod tests {
         let path = directory.path().join("config.toml");
         assert_eq!(Config::read_file(&path, false), Default::default());
         let told = |named| Config::read_file(&path, named).1.join("; ");
-        assert!(told(true).contains("config.toml: no such file or directory; the settings"), "{}", told(true));
+        assert!(told(true).contains("config.toml: no such file or directory; it is ignored"), "{}", told(true));
         std::fs::write(&path, b"mouse = true\n# caf\xe9\n").unwrap();
-        assert!(told(true).contains("config.toml: line 2: not UTF-8; the settings"), "{}", told(true));
+        assert!(told(true).contains("config.toml: line 2: not UTF-8; it is ignored"), "{}", told(true));
         std::fs::write(&path, b"[keys]\nextract = [\"j\"]\n").unwrap();
         let (_, warnings) = Config::read_file(&path, true);
         assert!(warnings[0].ends_with("config.toml: line 2: 'j' is now assigned to extract, no longer to down"), "{warnings:?}");

@@ -24,7 +24,7 @@ fn compacting_lists_what_it_removes() {
     let mut story = Story::begin(everything(), 100, 24);
     two_commits(&mut story, &file);
     let before = std::fs::metadata(&file).unwrap().len();
-    story.then("Z").sees("Compact a.nra").sees("1 earlier commit goes for good").sees("→ about");
+    story.then("Z").sees("Compact a.nra").sees("removes 1 earlier commit for good").sees("→ about");
     // Enter is safe.
     story.then("enter");
     // Damage that is found while the question is open is in the way, here and of a return.
@@ -56,7 +56,7 @@ fn pending_changes_block_compacting() {
     story.works = false;
     story.then("Z c");
     // While it works nothing else is planned.
-    story.then("d").sees("is being written");
+    story.then("d").sees("being written");
     let Some(Effect::Start(_, Task::Compact { commit: 2, .. })) = story.outside.last() else { panic!("{:?}", story.outside) };
     // Another program has written a commit since.
     story.state.changes.writing = None;
@@ -74,13 +74,13 @@ fn keys_during_estimate_do_not_compact() {
     let before = std::fs::metadata(&file).unwrap().len();
     for (typed, asks) in [("/ a c", true), ("esc / a c", false)] {
         story.held_back = true;
-        story.then("Z").sees("looking for what it would save");
+        story.then("Z").sees("estimating the savings");
         story.then(typed);
         story.held_back = false;
         for effect in std::mem::take(&mut story.back) {
             story.perform(vec![effect]);
         }
-        assert_eq!(story.screen().contains("1 earlier commit goes for good"), asks, "{}", story.screen());
+        assert_eq!(story.screen().contains("removes 1 earlier commit for good"), asks, "{}", story.screen());
         assert_eq!(std::fs::metadata(&file).unwrap().len(), before);
         story.then("esc esc");
     }

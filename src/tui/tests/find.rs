@@ -69,12 +69,13 @@ fn matches_are_highlighted_with_accents() {
 #[test]
 fn cleared_query_restores_list() {
     let mut story = Story::begin(everything(), 80, 24);
-    let nothing = story.state.requests.newest(RequestKind::Arrange);
+    let before = story.state.requests.newest(RequestKind::Arrange);
     story.held_back = true;
     story.keys("F").types("has:deep").keys("enter");
-    assert!(story.state.arrangement.loading && story.state.requests.newest(RequestKind::Arrange) != nothing);
+    let request = story.state.requests.newest(RequestKind::Arrange);
+    assert!(story.state.arrangement.loading && request != before && story.state.requests.awaits(request));
     story.keys("esc");
-    assert!(!story.state.arrangement.loading && story.state.requests.newest(RequestKind::Arrange) == nothing);
+    assert!(!story.state.arrangement.loading && !story.state.requests.awaits(request));
 }
 
 #[test]

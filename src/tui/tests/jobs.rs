@@ -42,7 +42,7 @@ fn extract_to(story: &mut Story, target: &Path) {
 #[test]
 fn file_opens_in_default_program() {
     let mut story = Story::begin(everything(), 120, 30);
-    story.then("f2").sees("a copy of README.md is opened; it is gone when the browser ends");
+    story.then("f2").sees("Opened a copy of README.md, which is deleted on exit");
     let entry = story.archive.entry(story.state.listing.lines[0].row.number).unwrap();
     assert_eq!(story.outside, [Effect::Launch(entry)]);
     story.then("j j j f2").sees("Only files have content");
@@ -193,7 +193,7 @@ fn bookmarks_lead_back() {
     story.then("'");
     story.sees("m sets one");
     story.then("j j j enter m enter");
-    story.sees("bookmark a is set");
+    story.sees("Bookmark a set");
     let there = story.name();
     story.then("h G m enter g '");
     story.sees(&format!("a  {there}")).sees("b  日本語のファイル名.txt");
@@ -289,7 +289,7 @@ fn content_is_passed_to_other_programs() {
     story.event(copied.clone());
     assert_eq!((story.outside.last(), story.name()), (Some(&Effect::Edit("copy/README.md".into())), "README.md".to_owned()));
     // It can be stopped: then nothing comes of it.
-    story.then("f4").sees("making a copy of README.md; esc stops");
+    story.then("f4").sees("Copying README.md; esc cancels");
     story.then("G esc").sees("Copy cancelled");
     let count = story.outside.len();
     story.event(copied);
@@ -479,7 +479,7 @@ fn pending_changes_are_not_dropped_without_asking() {
     let commits: Vec<_> = story.archive.commits().map(|commit| commit.unwrap()).collect();
     story.then("d j");
     // There is none, so nothing is asked.
-    story.then("]").sees("this is the newest commit");
+    story.then("]").sees("This is the newest commit");
     for keys in ["[", "ctrl-r", "O enter"] {
         story.then(keys);
         story.sees("Unwritten changes").sees("remove a.txt: 1 entry");
@@ -685,7 +685,7 @@ fn writing_reports_lost_recovery_data() {
     let mut story = Story::begin(everything(), 120, 24);
     open(&mut story, &file);
     story.then("d W");
-    story.sees("recovery data is not");
+    story.sees("recovery data is");
     story.then("enter");
     story.sees("commit 2 is written").sees("nra protect adds it again");
     open(&mut story, &file);

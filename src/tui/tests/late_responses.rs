@@ -54,11 +54,11 @@ fn changes_are_rejected_while_others_are_written() {
     story.then("W enter");
     for keys in ["d", "W", "u", "r", "f7", "a"] {
         story.then(keys);
-        story.sees("is being written");
+        story.sees("being written");
         assert!(story.state.dialogs.is_empty());
     }
     story.then("ctrl-r").sees("are being written: try again");
-    story.then("Z").sees("try again when that has ended (J lists it)");
+    story.then("Z").sees("try again when the job has ended (J)");
     let id = story.state.jobs.list.last().unwrap().id;
     // What fails is planned again, and can be changed again.
     story.event(Event::Job(id, JobEvent::End(Ending::Failed, "no".to_owned())));

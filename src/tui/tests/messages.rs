@@ -201,7 +201,7 @@ fn messages_wrap_and_commit_messages_are_truncated_at_end() {
     let name = "L".repeat(180);
     let mut story = Story::begin(sample::archive(&[&name]), 40, 10);
     story.state.archive.file = Ok("a.nra".into());
-    story.then("d").sees("will be removed: W writes it, u").sees(" it back");
+    story.then("d").sees("will be removed: W writes it, u").sees("undoes it");
     let mut story = Story::begin(everything(), 80, 24);
     story.then("H");
     let id = story.state.requests.newest(RequestKind::Commits);

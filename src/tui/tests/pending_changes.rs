@@ -26,7 +26,7 @@ fn changes_below_renamed_directory_are_written() {
     story.then("enter h G r ctrl-u").types("/d/f");
     story.then("enter");
     // What is renamed is not removed, and reverse.
-    story.then("g d").sees("d is to be removed and renamed: take one back first");
+    story.then("g d").sees("d is to be removed and renamed: undo one of the two first");
     story.then("l l d r").types("z");
     story.then("enter").sees("d/x/1 is to be removed and renamed");
     story.then("esc W enter").sees("commit 2 is written");
@@ -174,7 +174,7 @@ fn menu_letters_do_not_move_cursor() {
 fn opening_other_archive_resets_view() {
     let mut story = Story::begin(everything(), 100, 24);
     story.then("b b").sees("areas by size");
-    story.then("s").sees("the map has an order of its own");
+    story.then("s").sees("The map has its own order");
     let facts = Facts { name: "other.nra".to_owned(), ..story.state.archive.clone() };
     story.event(Event::Opened(Box::new(facts)));
     story.rest().misses("areas by size").sees("README.md");

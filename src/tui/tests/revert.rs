@@ -38,11 +38,11 @@ fn undo_of_commit_can_be_undone() {
     let file = work.path().join("a.nra");
     let mut story = Story::begin(everything(), 100, 24);
     two_commits(&mut story, &file);
-    story.then("U").sees("Undo commit 2").sees("all as at commit 1").sees("as a new commit (H shows all)");
+    story.then("U").sees("Undo commit 2").sees("everything as of commit 1").sees("as a new commit (H shows all)");
     // Enter is safe.
     story.then("enter");
     assert_eq!(newest(&file).0, Some(2));
-    story.then("U u").sees("3 entries as in commit 1 again; commit 3 is written");
+    story.then("U u").sees("3 entries reset to commit 1; commit 3 is written");
     assert_eq!(story.outside, [asks(Request::Open(OpenTarget::Commit(None), None))]);
     assert_eq!(newest(&file), (Some(3), ["a", "b", "b/c", "b/d"].map(str::to_owned).to_vec()));
     open(&mut story, &file);
@@ -63,7 +63,7 @@ fn marked_entries_are_restored_from_earlier_commit() {
     story.then("enter U").sees("restore 3 marked entries");
     story.then("b esc esc");
     story.then("G l G U").sees("Return to commit 1").sees("restore d").sees("everything as of commit 1");
-    story.then("m").sees("2 entries brought back");
+    story.then("m").sees("2 entries restored from commit 1");
     assert_eq!(newest(&file), (Some(3), ["a", "b", "b/d"].map(str::to_owned).to_vec()), "with the directory above it");
     assert_eq!(story.outside, [asks(Request::Open(OpenTarget::Commit(None), None))]);
     step_back(&mut story, &file);
@@ -133,5 +133,5 @@ fn archive_attributes_are_restored() {
     writer.finish(&nra_format::progress::Recorder::default()).unwrap();
     let mut story = Story::begin(everything(), 100, 24);
     open(&mut story, &file);
-    story.then("U u").sees("attributes of the archive as in commit 1 again; commit 3 is written");
+    story.then("U u").sees("attributes of the archive reset to commit 1; commit 3 is written");
 }

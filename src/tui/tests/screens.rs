@@ -274,11 +274,11 @@ fn long_rows_are_wrapped_in_dialogs() {
     let mut story = changeable(40, 10);
     story.state.archive.info.commit = Some(12);
     story.then("F").types("size>10q").then("enter");
-    sees(&story, "unknown unit 'q' (known: K, M, G, T, P, E, with iB or B behind)");
+    sees(&story, "unknown unit 'q' (use K, M, G, T, P or E, optionally followed by iB or B)");
     story.then("esc c ctrl-u").types("x.foo").then("enter");
     sees(&story, "known extensions:");
     story.then("esc :").types("sort-by-st");
-    sees(&story, "sort-by-stored-size: Order by stored size, the largest first");
+    sees(&story, "sort-by-stored-size: Sort by stored size, largest first");
     // What there is no room for is counted.
     story.then("esc d j d j d j d Q");
     sees(&story, "Unwritten changes");

@@ -85,5 +85,5 @@ fn missing_directory_leads_to_parent() {
     let facts = Facts { info: story.archive.info().clone(), ..story.state.archive.clone() };
     story.opens(OpenTarget::Commit(None), facts);
     assert_eq!(story.names(), ["other"]);
-    story.sees("docs does not exist in it");
+    story.sees("docs does not");
 }

@@ -50,7 +50,7 @@ impl KeyArgs {
         if self.ask { ask(&format!("Password for {name}: ")).map(Some) } else { self.given() }
     }
 
-    /// Calls `open` with the password or key for the archive `name`. Prompts if one is needed and allows [`TRIES`] attempts.
+    /// Calls `open` with the password or key for the archive `name`. Prompts if one is needed and allows three attempts.
     ///
     /// # Errors
     ///

@@ -562,7 +562,7 @@ def duplicates_and_bookmarks(terminal, nra):
     terminal.sees("3 files of 1 content")
     terminal.sees("= docs/guide.md")
     terminal.keys("j", "m", "Enter")
-    terminal.sees("bookmark a is set")
+    terminal.sees("Bookmark a set")
     terminal.keys("D", "G", "'")
     terminal.sees("Bookmarks")
     terminal.keys("a")
@@ -742,7 +742,7 @@ def without_unicode(terminal, nra):
 def not_a_terminal(terminal, nra):
     terminal.run(nra + " browse tree.nra < /dev/null; echo code $?")
     terminal.sees("code 2")
-    terminal.sees("needs a terminal")
+    terminal.sees("requires a terminal")
 
 
 STORIES = [look_and_extract, other_sizes, suspended, stopped_from_outside, killed, content_in_a_pager, interrupted_pager, suspended_pager, keys_for_the_pager, content_in_an_editor, faster_than_the_rows, settings, chosen_archive, history,

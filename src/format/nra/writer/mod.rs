@@ -17,7 +17,6 @@
 //! use nra_core::entry::{Entry, Kind};
 //! use nra_nra5::writer::{NewContent, Writer, WriterOptions};
 //! use nra_nra5::reader::NraReader;
-//! use nra_nra5::reader::NraReader;
 //! use nra_core::path::EntryPath;
 //! use nra_core::progress::Recorder;
 //! use nra_core::source::{FileSource, FileStore};

@@ -36,6 +36,6 @@ fn page_has_key_table() {
     }
     assert!(
         page == made || std::env::var_os("NRA_BLESS").is_some(),
-        "docs/tui.md is stale: NRA_BLESS=1 cargo test --lib tui::tests::docs"
+        "docs/tui.md is stale: NRA_BLESS=1 cargo test -p nra-tui --lib tests::docs"
     );
 }

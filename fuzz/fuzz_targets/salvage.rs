@@ -9,7 +9,6 @@ use libfuzzer_sys::fuzz_target;
 use nra::convert::{Destination, Format, NraSink, Options, Sink as To, Source, convert};
 use nra::format::archive::{Archive, Depth, OpenOptions};
 use nra::format::nra::reader::{NraReader, open_for_salvage};
-use nra::format::nra::writer::WriterOptions;
 use nra::format::progress::Recorder;
 use nra::format::source::MemorySource;
 use nra::fuzzing::Operation;

@@ -11,14 +11,14 @@ use crate::session::Session;
 use crate::state::Quit;
 use crate::state::jobs::{Job, JobEvent, JobId};
 
-/// A running job is reported this often.
-const SIGN: Duration = Duration::from_secs(30);
+/// Interval between two reports of a running job.
+const REPORT_INTERVAL: Duration = Duration::from_secs(30);
 
 /// A report on a job.
 #[derive(Debug, Clone, PartialEq)]
 pub enum JobReport {
     /// This many jobs continue.
-    GoingOn(usize),
+    Continuing(usize),
     /// A job is still running.
     Running(Job),
     /// A job has ended.
@@ -32,8 +32,7 @@ pub struct BackgroundRun {
     /// Jobs whose end has not been reported.
     awaited: Vec<JobId>,
     queue: VecDeque<JobReport>,
-    /// Time between two reports of a running job.
-    sign: Duration,
+    report_interval: Duration,
 }
 
 impl BackgroundRun {
@@ -44,14 +43,14 @@ impl BackgroundRun {
         let running = session.state.jobs.running().count();
         if running > 0 && session.detached {
             awaited.extend(session.state.jobs.running().map(|job| job.id));
-            queue.push_back(JobReport::GoingOn(running));
+            queue.push_back(JobReport::Continuing(running));
         }
         // The user waited for these jobs without seeing their results.
         if let Some(Quit { since, .. }) = session.state.quit {
             let ended = session.state.jobs.list.iter().filter(|job| job.ending.is_some() && job.updated >= since);
             queue.extend(ended.cloned().map(JobReport::Ended));
         }
-        Self { session, signals, awaited, queue, sign: SIGN }
+        Self { session, signals, awaited, queue, report_interval: REPORT_INTERVAL }
     }
 
     /// Returns the signal that asked the program to exit, if any.
@@ -65,15 +64,15 @@ impl BackgroundRun {
     }
 
     /// Waits for the next report; `None` when all jobs have ended. A signal stops them.
-    pub fn tell(&mut self) -> Option<JobReport> {
+    pub fn next_report(&mut self) -> Option<JobReport> {
         loop {
-            if let Some(told) = self.queue.pop_front() {
-                return Some(told);
+            if let Some(report) = self.queue.pop_front() {
+                return Some(report);
             }
             if self.awaited.is_empty() {
                 return None;
             }
-            match self.session.events.recv_timeout(self.sign) {
+            match self.session.events.recv_timeout(self.report_interval) {
                 Ok(Event::Job(id, news)) => self.update_job(id, news),
                 Ok(Event::Terminate(signal)) => {
                     self.session.ended_by = Some(signal);
@@ -128,13 +127,13 @@ mod tests {
         let archive = sample::with_contents(&[("a", b"content")]);
         let theme = Theme::new(Background::Dark, Depth::Mono);
         let mut state = State::new(Facts::default(), theme, Keymap::default(), 80, 24);
-        let id = state.jobs.add("verify a".to_owned(), Duration::ZERO);
-        let mut work = Workers::start(&archive, &sender);
-        work.perform(Effect::Start(id, Task::Verify { ranges: None }));
-        Session::new(state, work, events)
+        let id = state.jobs.add("verify a".to_owned(), Duration::ZERO).id;
+        let mut workers = Workers::start(&archive, &sender);
+        workers.perform(Effect::Start(id, Task::Verify { ranges: None }));
+        Session::new(state, workers, events)
     }
 
-    fn left(session: Session) -> BackgroundRun {
+    fn background(session: Session) -> BackgroundRun {
         BackgroundRun::new(session, Signals::new(std::iter::empty::<i32>()).unwrap().handle())
     }
 
@@ -143,11 +142,11 @@ mod tests {
         let mut session = session();
         session.detached = true;
         session.state.quit = Some(Quit { since: Duration::ZERO, drops: false });
-        let mut left = left(session);
-        assert_eq!(left.tell(), Some(JobReport::GoingOn(1)));
-        let Some(JobReport::Ended(job)) = left.tell() else { panic!("no end") };
+        let mut run = background(session);
+        assert_eq!(run.next_report(), Some(JobReport::Continuing(1)));
+        let Some(JobReport::Ended(job)) = run.next_report() else { panic!("no end") };
         assert!(matches!(job.ending, Some((Ending::Done, _))), "{job:?}");
-        assert_eq!((left.tell(), left.ended_by()), (None, None));
+        assert_eq!((run.next_report(), run.ended_by()), (None, None));
     }
 
     #[test]
@@ -157,32 +156,32 @@ mod tests {
         session.events = events;
         let id = session.state.jobs.running().next().unwrap().id;
         session.detached = true;
-        let mut left = left(session);
-        left.sign = Duration::from_millis(20);
-        assert_eq!(left.tell(), Some(JobReport::GoingOn(1)));
+        let mut run = background(session);
+        run.report_interval = Duration::from_millis(20);
+        assert_eq!(run.next_report(), Some(JobReport::Continuing(1)));
         for _ in 0..2 {
-            assert!(matches!(left.tell(), Some(JobReport::Running(job)) if job.id == id));
+            assert!(matches!(run.next_report(), Some(JobReport::Running(job)) if job.id == id));
         }
         // Stopped jobs clean up, so they are waited for.
         sender.send(Event::Terminate(15)).unwrap();
-        assert!(matches!(left.tell(), Some(JobReport::Running(_))) && left.ended_by() == Some(15));
+        assert!(matches!(run.next_report(), Some(JobReport::Running(_))) && run.ended_by() == Some(15));
         sender.send(Event::Job(id, JobEvent::End(Ending::Cancelled, "stopped".to_owned()))).unwrap();
-        assert!(matches!(left.tell(), Some(JobReport::Ended(job)) if matches!(job.ending, Some((Ending::Cancelled, _)))));
-        assert_eq!(left.tell(), None);
+        assert!(matches!(run.next_report(), Some(JobReport::Ended(job)) if matches!(job.ending, Some((Ending::Cancelled, _)))));
+        assert_eq!(run.next_report(), None);
     }
 
     #[test]
     fn only_awaited_jobs_are_reported() {
-        assert_eq!(left(session()).tell(), None);
+        assert_eq!(background(session()).next_report(), None);
         let mut session = session();
-        let early = session.state.jobs.add("early".to_owned(), Duration::ZERO);
-        let late = session.state.jobs.add("late".to_owned(), Duration::ZERO);
+        let early = session.state.jobs.add("early".to_owned(), Duration::ZERO).id;
+        let late = session.state.jobs.add("late".to_owned(), Duration::ZERO).id;
         for (id, at) in [(early, 1), (late, 3)] {
             session.state.jobs.update(id, JobEvent::End(Ending::Done, String::new()), Duration::from_secs(at));
         }
         session.state.quit = Some(Quit { since: Duration::from_secs(2), drops: false });
-        let mut left = left(session);
-        assert!(matches!(left.tell(), Some(JobReport::Ended(job)) if job.title == "late"));
-        assert_eq!(left.tell(), None);
+        let mut run = background(session);
+        assert!(matches!(run.next_report(), Some(JobReport::Ended(job)) if job.title == "late"));
+        assert_eq!(run.next_report(), None);
     }
 }

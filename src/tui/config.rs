@@ -1,4 +1,5 @@
-//! The user's settings: a TOML file. All that is wrong in it is told with its line; the rest holds.
+//! The user's settings: a TOML file. Each error is reported with its line, and the other settings
+//! apply.
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -21,24 +22,24 @@ use crate::limits::Limits;
 use nra_format::error::reason;
 use nra_text::parse_size;
 
-/// Longest file that is read, bytes.
+/// Maximum length of the file, bytes.
 const MAX_LEN: u64 = 1 << 20;
 
-/// What opens files unless the settings say otherwise.
+/// Default launcher.
 const LAUNCHER: &str = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
 
-/// Which colours are wanted.
+/// The setting for colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ThemeName {
-    /// As the terminal says.
+    /// Detected from the terminal.
     #[default]
     Auto,
     /// Light text on dark.
     Dark,
     /// Dark text on light.
     Light,
-    /// None.
+    /// No colours.
     Mono,
 }
 
@@ -49,19 +50,19 @@ pub struct Config {
     pub theme: ThemeName,
     /// How pictures are drawn.
     pub pictures: Pictures,
-    /// The mouse belongs to the browser.
+    /// The browser handles the mouse.
     pub mouse: bool,
-    /// The preview is on at the start.
+    /// The preview is shown at the start.
     pub preview: bool,
-    /// The terminal's cursor follows.
+    /// The terminal's cursor follows the focus.
     pub linear: bool,
-    /// Where one was is kept for the next time.
+    /// The position is stored for the next run.
     pub remember: bool,
-    /// Columns that are shown where there is room.
+    /// Columns, if there is room.
     pub columns: Vec<Column>,
-    /// What opens files in the program that the system has for them.
+    /// Command that opens a file in its default program.
     pub launcher: String,
-    /// How much is looked at.
+    /// Limits of reading.
     pub limits: Limits,
     /// Keys.
     pub keymap: Keymap,
@@ -84,21 +85,21 @@ impl Default for Config {
     }
 }
 
-/// A number, or a size in words: `"32M"`.
+/// A number, or a size such as `"32M"`.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 enum Amount {
     Number(u64),
-    Words(String),
+    Size(String),
 }
 
-/// A value of the file, which knows where it stands.
+/// A value with its position in the file.
 type Value<'a> = Spanned<DeValue<'a>>;
 
-/// Takes settings out of a file, and notes what is wrong with them.
+/// Reads settings and collects errors.
 struct Reader<'a> {
     text: &'a str,
-    told: Vec<String>,
+    errors: Vec<String>,
 }
 
 impl Reader<'_> {
@@ -107,19 +108,19 @@ impl Reader<'_> {
         before.iter().filter(|&&byte| byte == b'\n').count() + 1
     }
 
-    fn tell(&mut self, at: &Range<usize>, what: impl Display) {
-        self.told.push(format!("line {}: {what}", self.line(at)));
+    fn report(&mut self, at: &Range<usize>, error: impl Display) {
+        self.errors.push(format!("line {}: {error}", self.line(at)));
     }
 
-    /// Returns what was read, or tells why there is none.
-    fn check<T>(&mut self, at: &Range<usize>, read: Result<T, impl Display>) -> Option<T> {
-        read.map_err(|why| self.tell(at, why)).ok()
+    /// Returns the result, or reports the error.
+    fn check<T>(&mut self, at: &Range<usize>, result: Result<T, impl Display>) -> Option<T> {
+        result.map_err(|error| self.report(at, error)).ok()
     }
 
     fn value<T: DeserializeOwned>(&mut self, value: Value<'_>) -> Option<T> {
         let whole = value.span();
         T::deserialize(ValueDeserializer::from(value))
-            .map_err(|error| self.tell(&error.span().unwrap_or(whole), error.message().replace('\n', " ")))
+            .map_err(|error| self.report(&error.span().unwrap_or(whole), error.message().replace('\n', " ")))
             .ok()
     }
 
@@ -132,7 +133,7 @@ impl Reader<'_> {
     fn launcher(&mut self, launcher: &mut String, value: Value<'_>) {
         let at = value.span();
         match self.value::<String>(value) {
-            Some(words) if words.trim().is_empty() => self.tell(&at, "launcher is empty: it is a command"),
+            Some(words) if words.trim().is_empty() => self.report(&at, "launcher is empty: it is a command"),
             words => *launcher = words.unwrap_or_else(|| std::mem::take(launcher)),
         }
     }
@@ -144,10 +145,10 @@ impl Reader<'_> {
             let titles = || Column::CHOICES.map(Column::title).join(", ");
             match Column::CHOICES.into_iter().find(|column| column.title() == name.get_ref()) {
                 Some(column) => known.push(column),
-                None => self.tell(&name.span(), format!("no column '{}' (known: {})", name.get_ref(), titles())),
+                None => self.report(&name.span(), format!("no column '{}' (known: {})", name.get_ref(), titles())),
             }
         }
-        // Names alone are wanted by whoever asks for none.
+        // An empty list means names only.
         if names.is_empty() || !known.is_empty() {
             *columns = known;
         }
@@ -158,7 +159,7 @@ impl Reader<'_> {
         match value.into_inner() {
             DeValue::Table(table) => table,
             other => {
-                self.tell(&at, format!("invalid type: {}, expected a table", other.type_str()));
+                self.report(&at, format!("invalid type: {}, expected a table", other.type_str()));
                 DeTable::default()
             }
         }
@@ -169,7 +170,7 @@ impl Reader<'_> {
             let Some(amount) = self.value::<Amount>(amount) else { continue };
             let number = match amount {
                 Amount::Number(number) => Ok(number),
-                Amount::Words(words) => parse_size(&words),
+                Amount::Size(size) => parse_size(&size),
             };
             let set = number.and_then(|number| limits.set(name.get_ref(), number));
             self.check(&name.span(), set);
@@ -178,24 +179,24 @@ impl Reader<'_> {
 
     fn keys(&mut self, keymap: &mut Keymap, value: Value<'_>) {
         let commands = self.table(value);
-        // Those whose keys are set further down lose nothing that they keep.
-        let mut to_come: BTreeSet<String> = commands.keys().map(|name| name.get_ref().to_string()).collect();
+        // Commands whose keys are set further down do not lose them.
+        let mut later: BTreeSet<String> = commands.keys().map(|name| name.get_ref().to_string()).collect();
         for (name, keys) in commands {
             let Some(written) = self.value::<Vec<Spanned<String>>>(keys) else { continue };
-            to_come.remove(name.get_ref().as_ref());
+            later.remove(name.get_ref().as_ref());
             let mut keys = Vec::new();
             for key in &written {
                 keys.extend(self.check(&key.span(), key.get_ref().parse::<Key>()).map(|parsed| (parsed, key.span())));
             }
-            // A command does not lose its keys for want of one that was meant.
+            // If all keys are invalid, the command keeps the previous ones.
             if keys.is_empty() && !written.is_empty() {
                 continue;
             }
             let set = keymap.set(name.get_ref(), keys.iter().map(|(key, _)| *key).collect());
             for (key, loser) in self.check(&name.span(), set).unwrap_or_default() {
-                if !to_come.contains(loser) {
+                if !later.contains(loser) {
                     let place = keys.iter().find(|(other, _)| *other == key).map_or_else(|| name.span(), |(_, at)| at.clone());
-                    self.tell(&place, format!("'{key}' is now assigned to {}, no longer to {loser}", name.get_ref()));
+                    self.report(&place, format!("'{key}' is now assigned to {}, no longer to {loser}", name.get_ref()));
                 }
             }
         }
@@ -203,16 +204,16 @@ impl Reader<'_> {
 }
 
 impl Config {
-    /// Reads settings. What is wrong is told beside them, with its line, and so is what works other
-    /// than may have been meant; the rest holds. Of what is no TOML nothing does.
+    /// Parses settings. Returns errors and warnings with their lines as well. Invalid settings keep
+    /// their defaults; if the text is not TOML, all do.
     pub fn parse(text: &str) -> (Self, Vec<String>) {
-        let (mut config, mut reader) = (Self::default(), Reader { text, told: Vec::new() });
+        let (mut config, mut reader) = (Self::default(), Reader { text, errors: Vec::new() });
         let table = match DeTable::parse(text) {
             Ok(table) => table.into_inner(),
             Err(error) => {
                 let why = format!("{}; it is ignored", error.message().replace('\n', " "));
-                reader.tell(&error.span().unwrap_or_default(), why);
-                return (config, reader.told);
+                reader.report(&error.span().unwrap_or_default(), why);
+                return (config, reader.errors);
             }
         };
         for (name, value) in table {
@@ -227,46 +228,45 @@ impl Config {
                 "launcher" => reader.launcher(&mut config.launcher, value),
                 "limits" => reader.limits(&mut config.limits, value),
                 "keys" => reader.keys(&mut config.keymap, value),
-                other => reader.tell(&name.span(), format!("no setting '{other}'")),
+                other => reader.report(&name.span(), format!("no setting '{other}'")),
             }
         }
-        (config, reader.told)
+        (config, reader.errors)
     }
 
-    /// Reads the settings of the user: `$NRA_CONFIG`, or `nra/config.toml` in the directory for
-    /// configuration. No file there is no failure. What is wrong is told beside them, with file and
-    /// line.
+    /// Reads the settings from `$NRA_CONFIG`, or from `nra/config.toml` in the configuration directory,
+    /// which may be missing. Returns errors and warnings with file and line as well.
     pub fn read(environment: &Environment) -> (Self, Vec<String>) {
         let named = environment.path("NRA_CONFIG");
-        let usual = || Some(etcetera::choose_base_strategy().ok()?.config_dir().join("nra").join("config.toml"));
-        match (&named, named.clone().or_else(usual)) {
+        let default = || Some(etcetera::choose_base_strategy().ok()?.config_dir().join("nra").join("config.toml"));
+        match (&named, named.clone().or_else(default)) {
             (_, None) => Default::default(),
             (named, Some(path)) => Self::read_file(&path, named.is_some()),
         }
     }
 
-    /// Reads the settings in a file, which may be missing unless somebody named it.
+    /// Reads the settings from a file, which may be missing unless it was named.
     fn read_file(path: &Path, named: bool) -> (Self, Vec<String>) {
-        let told = |what: &str| nra_text::harmless(&format!("{}: {what}", path.display()));
+        let message = |what: &str| nra_text::harmless(&format!("{}: {what}", path.display()));
         match text_of(path) {
             Ok(text) => {
-                let (config, faults) = Self::parse(&text);
-                (config, faults.iter().map(|fault| told(fault)).collect())
+                let (config, errors) = Self::parse(&text);
+                (config, errors.iter().map(|error| message(error)).collect())
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound && !named => Default::default(),
-            Err(error) => (Self::default(), vec![told(&format!("{}; it is ignored", reason(&error)))]),
+            Err(error) => (Self::default(), vec![message(&format!("{}; it is ignored", reason(&error)))]),
         }
     }
 }
 
-/// Reads the text of a file of settings.
+/// Reads the text of a settings file.
 fn text_of(path: &Path) -> io::Result<String> {
     if std::fs::metadata(path)?.len() > MAX_LEN {
         return Err(io::Error::other("longer than 1 MiB"));
     }
     String::from_utf8(std::fs::read(path)?).map_err(|error| {
-        let good = &error.as_bytes()[..error.utf8_error().valid_up_to()];
-        let line = good.iter().filter(|&&byte| byte == b'\n').count() + 1;
+        let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = valid.iter().filter(|&&byte| byte == b'\n').count() + 1;
         io::Error::other(format!("line {line}: not UTF-8"))
     })
 }
@@ -274,8 +274,7 @@ fn text_of(path: &Path) -> io::Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::action::Action;
-    use crate::keymap::Place;
+    use crate::keymap::{Action, Place};
 
     #[test]
     fn keys_and_colours_can_be_set() {
@@ -283,7 +282,7 @@ mod tests {
         assert_eq!((config.theme, config.mouse, config.preview), (ThemeName::Light, false, true));
         let action = |key: &str| config.keymap.action(Place::List, key.parse().unwrap());
         assert_eq!(action("ctrl-x"), Some(Action::Extract));
-        // Taken from what had it, which is told; the old keys are free.
+        // Keys taken from another command are reported; the old keys are free.
         assert_eq!(warnings, ["line 5: 'j' is now assigned to extract, no longer to down"]);
         assert_eq!(action("j"), Some(Action::Extract));
         assert_eq!(action("down"), Some(Action::Down));
@@ -342,14 +341,14 @@ mod tests {
     #[test]
     fn reassigned_keys_are_reported() {
         let warnings = |text: &str| Config::parse(text).1;
-        // Exchanged: both are as they were set.
+        // Swapped keys.
         assert_eq!(warnings("[keys]\nextract = [\"j\"]\ndown = [\"e\"]\n"), [""; 0]);
-        // Set twice: one of them does not get it.
+        // One key for two commands.
         assert_eq!(
             warnings("[keys]\nwrap = [\"ctrl-y\"]\nextract = [\n  \"ctrl-y\",\n]\n"),
             ["line 2: 'ctrl-y' is now assigned to wrap, no longer to extract"]
         );
-        // In other places it may mean something else.
+        // A key may have another command in another place.
         assert_eq!(warnings("[keys]\nstop = [\"e\"]\n"), [""; 0]);
     }
 

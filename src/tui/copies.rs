@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tempfile::TempDir;
 
-/// Bytes of a name that the copy keeps: the end, which tells the program what it is.
+/// Bytes of the name that are kept: its end, which has the extension.
 const MAX_NAME: usize = 64;
 
 /// The copies of a run.
@@ -18,11 +18,7 @@ const MAX_NAME: usize = 64;
 pub struct Copies(Arc<Mutex<Vec<TempDir>>>);
 
 impl Copies {
-    /// Begins a copy of what is called so in an archive: an empty file, whose path this is.
-    ///
-    /// # Errors
-    ///
-    /// What the system says.
+    /// Creates an empty file for a copy of the entry with this name, and returns its path.
     pub fn begin(&self, name: &[u8]) -> io::Result<PathBuf> {
         let directory = tempfile::Builder::new().prefix("nra-").permissions(PermissionsExt::from_mode(0o700)).tempdir()?;
         let path = directory.path().join(harmless(name));
@@ -31,12 +27,12 @@ impl Copies {
         Ok(path)
     }
 
-    /// Takes a copy away.
+    /// Deletes a copy.
     pub fn remove(&self, copy: &Path) {
         lock(&self.0).retain(|directory| !copy.starts_with(directory.path()));
     }
 
-    /// Returns what takes all copies away, for a thread that does not outlive them.
+    /// Returns a function that deletes all copies.
     pub fn remover(&self) -> impl Fn() + Send + use<> {
         let copies = Arc::downgrade(&self.0);
         move || {
@@ -51,11 +47,11 @@ fn lock(copies: &Mutex<Vec<TempDir>>) -> MutexGuard<'_, Vec<TempDir>> {
     copies.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns a name for the copy that means nothing to a file system or a terminal.
+/// Returns a file name without characters that are special to a shell or a terminal.
 fn harmless(name: &[u8]) -> String {
     let harmless = |byte: &u8| if byte.is_ascii_alphanumeric() || b"._-".contains(byte) { char::from(*byte) } else { '_' };
     let kept: String = name[name.len().saturating_sub(MAX_NAME)..].iter().map(harmless).collect();
-    // Alone they would be directories.
+    // `.` and `..` are directories.
     if kept.trim_matches('.').is_empty() { "content".to_owned() } else { kept }
 }
 

@@ -23,15 +23,10 @@ use nra_format::path::EntryPath;
 pub enum Effect {
     /// Request something. Its response carries the ID.
     Request(RequestId, Request),
-    /// Start a job.
     Start(JobId, Task),
-    /// Stop a job.
     Stop(JobId),
-    /// Pause a job, or resume it.
     Pause(JobId, bool),
-    /// Copy text to the clipboard of the terminal.
     Copy(Vec<u8>),
-    /// Show the content of an entry in a pager.
     Page(Entry),
     /// Show a copy in an editor.
     Edit(PathBuf),
@@ -41,18 +36,15 @@ pub enum Effect {
     Suspend,
     /// Take the terminal again.
     Retake,
-    /// Draw every cell.
     Redraw,
     /// Quit once the jobs have ended, without a screen.
     Detach,
-    /// Quit.
     Quit,
 }
 
 /// What is requested.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Request {
-    /// Rows of the list.
     Rows(RowsRequest),
     /// Details of rows: number and entry of each.
     Details(Vec<(u64, Entry)>),
@@ -62,21 +54,17 @@ pub enum Request {
     Arrange(ArrangeRequest),
     /// The map of sizes of a directory, `None` = the top directory.
     Map(Option<EntryPath>),
-    /// A preview.
     Preview(PreviewRequest),
     /// All occurrences of a text in the preview.
     Occurrences(OccurrencesRequest),
-    /// Paths that match a pattern.
     Find(FindRequest),
     /// Which entries to mark.
     Marks(MarksRequest),
-    /// The properties of an entry.
     Inspect(Entry),
     /// What compacting an archive would save.
     CompactEstimate(PathBuf),
     /// Whether a typed or pending change is possible.
     Check(Check),
-    /// The content of an entry, for the clipboard.
     Content(Entry),
     /// Free space on the disk of a directory.
     FreeSpace(String),
@@ -84,9 +72,7 @@ pub enum Request {
     Completions(String, bool),
     /// Another archive, or another commit of this one, with a password if one was typed.
     Open(OpenTarget, Option<Password>),
-    /// The commits of the archive.
     Commits,
-    /// Archives to choose from.
     Archives,
     /// A copy of the content of an entry, for an editor.
     Copy(Entry),
@@ -103,7 +89,11 @@ impl Effect {
 }
 
 impl Request {
-    /// Returns the kind of the request.
+    /// Returns whether a worker responds, not the thread that has the terminal.
+    pub fn has_worker(&self) -> bool {
+        !matches!(self, Self::Open(..) | Self::Commits | Self::Archives | Self::Copy(_))
+    }
+
     pub fn kind(&self) -> RequestKind {
         match self {
             Self::Rows(_) => RequestKind::Rows,
@@ -135,13 +125,11 @@ impl Request {
 pub enum Check {
     /// A file or directory on disk can be added.
     Add {
-        /// Its path on disk.
         path: PathBuf,
         /// The directory it is added to, `None` = the top directory.
         directory: Option<EntryPath>,
         /// The archive, which cannot be added to itself.
         file: PathBuf,
-        /// The pending changes.
         pending: PendingChanges,
     },
     /// A change is possible after the pending ones.
@@ -160,8 +148,7 @@ pub struct JumpRequest {
     /// Place of the row to start from.
     pub from: u64,
     /// Exclude that row.
-    pub behind: bool,
-    /// The typed letters.
+    pub after: bool,
     pub typed: String,
 }
 

@@ -1,5 +1,4 @@
-//! What the environment says about the terminal and the programs of the user: read once, where the
-//! browser is started.
+//! Environment variables. They are read once, when the browser starts.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -10,22 +9,22 @@ use std::path::PathBuf;
 pub struct Environment(HashMap<OsString, OsString>);
 
 impl Environment {
-    /// Reads that of the process.
+    /// Reads the environment of the process.
     pub fn read() -> Self {
         Self(std::env::vars_os().collect())
     }
 
-    /// Returns the text of a variable; one that is no text is as one that is not set.
+    /// Returns the value of a variable, unless it is not UTF-8.
     pub fn text(&self, name: &str) -> Option<String> {
         self.0.get(OsString::from(name).as_os_str())?.to_str().map(str::to_owned)
     }
 
-    /// Returns the path that a variable names, unless it is empty.
+    /// Returns the path in a variable, unless it is empty.
     pub fn path(&self, name: &str) -> Option<PathBuf> {
         self.0.get(OsString::from(name).as_os_str()).filter(|path| !path.is_empty()).map(PathBuf::from)
     }
 
-    /// Returns the command line of the first of these variables that has one, or `default`.
+    /// Returns the first of these variables that is not blank, or `default`.
     pub fn command(&self, variables: &[&str], default: &str) -> String {
         let set = |name: &&str| self.text(name).filter(|command| !command.trim().is_empty());
         variables.iter().find_map(set).unwrap_or_else(|| default.to_owned())

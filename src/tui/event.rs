@@ -22,65 +22,57 @@ use crate::state::sizes::Tiles;
 use nra_convert::compact::Compaction;
 use nra_format::archive::CommitInfo;
 
-/// The result of checking a typed or pending change.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Checked {
-    /// It is possible.
-    Possible,
-    /// The change is possible and can be added to the pending ones.
-    Change(PendingChange),
-    /// The pending changes that remain after an undo, without those that depended on it.
-    Remaining(PendingChanges),
-}
-
 /// An event.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
-    /// The response to a request.
-    Response(RequestId, Box<Event>),
-    /// A key was pressed.
+    Response(RequestId, Response),
     Key(Key),
-    /// Text was pasted.
     Paste(String),
-    /// A mouse event.
     Mouse(MouseEvent),
     /// The screen has this many columns and rows.
     Resize(u16, u16),
     /// A cell has this many columns and rows of pixels.
     Font(u16, u16),
-    /// Rows of the list.
+    /// A job has progressed or ended.
+    Job(JobId, JobEvent),
+    /// Something in the terminal or in another program failed.
+    Failed(Failure),
+    Tick,
+    Suspended,
+    Continued,
+    /// A signal asks the program to exit.
+    Terminate(i32),
+}
+
+/// The response to a request. Errors are messages for the screen.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Response {
     Rows(RowsResponse),
     /// Details of rows, by entry number.
     Details(Vec<(u64, line::Facts)>),
-    /// A preview.
     Preview(PreviewResponse),
-    /// Occurrences of a text in the preview.
     Occurrences(OccurrencesResponse),
     /// Free space on the disk of the directory being typed, bytes.
     FreeSpace(u64),
-    /// The list in a sort order, or filtered, or why there is none.
+    /// The list in a sort order, or filtered.
     Arranged(Result<Found, String>),
     /// How far sorting or filtering is, 0 to 1.
     ArrangeProgress(f64),
-    /// The map of sizes.
     Mapped(Result<Tiles, String>),
     /// The place of the row that starts with the typed letters, if there is one.
     Jumped(Result<Option<u64>, String>),
-    /// Search results.
     Found(FindResponse),
-    /// Entry numbers to mark or unmark, ascending, or why there are none.
+    /// Entry numbers to mark or unmark, ascending.
     Marked(Result<Vec<Range<u64>>, String>, Change),
-    /// Paths on disk that start with the typed text.
     Completions(Vec<String>),
-    /// The result of a check, or why the change is not possible.
     CheckDone(Result<Checked, String>),
     /// The size of the marked entries, if it is known.
     MarkTotals(Option<u64>),
     /// The properties of an entry that are known so far.
     Inspected(Result<Details, String>),
-    /// What compacting would save, or why it is unknown.
+    /// What compacting would save.
     CompactEstimate(Result<Compaction, String>),
-    /// Content for the clipboard, or why there is none.
+    /// Content for the clipboard.
     Content(Result<Vec<u8>, String>),
     /// A copy for an editor.
     CopyReady(PathBuf),
@@ -90,18 +82,23 @@ pub enum Event {
     Archives(Vec<PathBuf>),
     /// Another archive or commit has been opened.
     Opened(Box<Facts>),
-    /// An archive needs a password; true if a wrong one was given.
+    Failed(Failure),
+}
+
+/// Why there is no result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Failure {
+    /// The content needs a password; true if a wrong one was given.
     Locked(OpenTarget, bool),
-    /// A job has progressed or ended.
-    Job(JobId, JobEvent),
-    /// An error.
     Error(String),
-    /// Time has passed.
-    Tick,
-    /// The system suspends the program.
-    Suspended,
-    /// The program has been resumed.
-    Continued,
-    /// A signal asks the program to exit.
-    Terminate(i32),
+}
+
+/// The result of checking a typed or pending change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Checked {
+    Possible,
+    /// The change is possible and can be added to the pending ones.
+    Change(PendingChange),
+    /// The pending changes that remain after an undo, without those that depended on it.
+    Remaining(PendingChanges),
 }

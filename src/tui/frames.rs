@@ -1,15 +1,17 @@
 //! Positions of dialogs on the screen. Drawing and mouse clicks use the same positions.
 
-use ratatui::layout::{Position, Rect};
+use ratatui::layout::{Margin, Position, Rect};
 
 use crate::glyphs;
 use crate::key::Key;
 use crate::keymap::HELP;
 use crate::layout::{Choices, centred};
+use crate::preview::Scrolled;
 use crate::preview::details::Line;
+use crate::preview::walk::{RowPart, Walk};
 use crate::state::dialog::Prompt;
 use crate::state::finder::{Finder, Over};
-use crate::state::jobs::{Job, LogPlace};
+use crate::state::jobs::Job;
 use crate::state::{Dialog, State};
 use crate::update::POLICIES;
 
@@ -23,7 +25,6 @@ const SEPARATOR: &str = " · ";
 pub struct Frame {
     /// The area including the border.
     pub area: Rect,
-    /// The title in the border.
     pub title: String,
     /// The title inside the frame, line by line, if the border has no room for it.
     pub title_lines: Vec<String>,
@@ -34,8 +35,7 @@ pub struct Frame {
 impl Frame {
     /// Returns the area inside the border.
     pub fn inside(&self) -> Rect {
-        let Rect { x, y, width, height } = self.area;
-        Rect { x: x + width.min(2), y: y + height.min(1), width: width.saturating_sub(4), height: height.saturating_sub(2) }
+        self.area.inner(Margin::new(2, 1))
     }
 
     /// Returns the area inside the border below the title.
@@ -67,7 +67,6 @@ fn below(area: Rect, rows: usize) -> Rect {
     Rect { y: area.y + rows, height: area.height - rows, ..area }
 }
 
-/// Returns the title of a dialog.
 fn title(dialog: &Dialog) -> String {
     match dialog {
         Dialog::Jump(_) | Dialog::Bookmark(_) => String::new(),
@@ -126,8 +125,9 @@ pub fn frame(dialog: &Dialog, state: &State) -> Option<Frame> {
                 (None, false) => "enter · esc cancel",
             };
             let width = PROMPT.min(screen.width.saturating_sub(4));
-            let policy = prompt.policy.map_or(0, |policy| policy_lines(policy, width).len());
-            let height = note_lines(prompt, width).len() + 1 + error_lines(prompt, width).len().max(1) + policy;
+            let [note, error, policy] =
+                [&prompt.note, error_text(&prompt.error), &policy_text(prompt)].map(|text| wrapped(text, width).len());
+            let height = note + 1 + error.max(1) + policy;
             (PROMPT, rows(height), keys)
         }
         Dialog::Menu(menu) => {
@@ -167,7 +167,7 @@ pub fn frame(dialog: &Dialog, state: &State) -> Option<Frame> {
             let width = screen.width.saturating_sub(8).clamp(30, 100);
             let most = screen.height.saturating_sub(4).clamp(3, 30);
             let log = job(state, state.jobs.place(*chosen));
-            let log = log.map_or(0, |job| Log::new(job, width).from(LogPlace::default()).take(most.into()).count());
+            let log = log.map_or(0, |job| Log::new(job, width).from(RowPart::default()).take(most.into()).count());
             let height = state.jobs.list.len() * 2 + if log == 0 { 0 } else { log + 1 };
             (width, rows(height).clamp(2, most), "p pause · x stop · esc close")
         }
@@ -182,20 +182,14 @@ pub fn frame(dialog: &Dialog, state: &State) -> Option<Frame> {
     Some(Frame { area, title, title_lines, keys: keys.join(SEPARATOR) })
 }
 
-/// Returns the note of a prompt, wrapped to a width.
-pub fn note_lines(prompt: &Prompt, width: u16) -> Vec<&str> {
-    glyphs::wrapped(&prompt.note, usize::from(width)).collect()
+pub fn wrapped(text: &str, width: u16) -> Vec<&str> {
+    glyphs::wrapped(text, usize::from(width)).collect()
 }
 
-/// Returns the error of a prompt, wrapped to a width.
-pub fn error_lines(prompt: &Prompt, width: u16) -> Vec<&str> {
-    prompt.error.as_deref().map_or_else(Vec::new, |error| glyphs::wrapped(error, usize::from(width)).collect())
-}
-
-/// Returns the policy for existing files, wrapped to a width.
-pub fn policy_lines(policy: usize, width: u16) -> Vec<String> {
-    let policy = format!("if a file exists: {}", POLICIES.get(policy).map_or("", |(text, _)| text));
-    glyphs::wrapped(&policy, usize::from(width)).map(str::to_owned).collect()
+/// Returns the chosen policy for existing files; empty if there is no choice.
+pub fn policy_text(prompt: &Prompt) -> String {
+    let policy = prompt.policy.and_then(|policy| POLICIES.get(policy));
+    policy.map_or_else(String::new, |(text, _)| format!("if a file exists: {text}"))
 }
 
 /// Returns a job by its index in the list of jobs, newest first.
@@ -203,64 +197,50 @@ pub fn job(state: &State, index: usize) -> Option<&Job> {
     state.jobs.list.iter().rev().nth(index)
 }
 
-/// The log of a job, wrapped to a width: its title and result if they were cut in the list, then
-/// its messages.
+/// The log of a job: its title and result if they were cut in the list, then its messages.
 ///
 /// A log may have a thousand long messages; only the visible ones are wrapped.
 pub struct Log<'a> {
-    sentences: Vec<&'a str>,
-    width: usize,
+    messages: Vec<&'a str>,
+    width: u16,
+}
+
+impl Scrolled for Log<'_> {
+    fn rows(&self) -> usize {
+        self.messages.len()
+    }
+
+    fn height(&self, row: usize, columns: u16) -> usize {
+        self.messages.get(row).map_or(1, |message| wrapped(message, columns).len())
+    }
 }
 
 impl<'a> Log<'a> {
-    /// Returns the log of a job.
+    /// Returns the log of a job, to be wrapped to a width.
     pub fn new(job: &'a Job, width: u16) -> Self {
-        let width = usize::from(width);
-        let is_cut = |text: &&str| glyphs::width(text) + 2 > width;
+        let is_cut = |text: &&str| glyphs::width(text) + 2 > usize::from(width);
         let title = Some(job.title.as_str()).filter(is_cut);
         let ending = job.ending.as_ref().map(|(_, text)| text.as_str()).filter(is_cut);
-        Self { sentences: title.into_iter().chain(ending).chain(job.log.iter().map(String::as_str)).collect(), width }
+        Self { messages: title.into_iter().chain(ending).chain(job.log.iter().map(String::as_str)).collect(), width }
     }
 
-    /// Returns the rows from a position on.
-    pub fn from(&self, place: LogPlace) -> impl Iterator<Item = &'a str> {
-        let rows = self.sentences.iter().skip(place.sentence).flat_map(|sentence| glyphs::wrapped(sentence, self.width));
-        rows.skip(place.row)
+    /// Returns the screen rows from a position on.
+    pub fn from(&self, top: RowPart) -> impl Iterator<Item = &'a str> {
+        let rows = self.messages.iter().skip(top.row).flat_map(|message| glyphs::wrapped(message, usize::from(self.width)));
+        rows.skip(top.part)
     }
 
-    /// Moves a position by some rows. The result leaves at least `height` rows below it, unless it
-    /// is the first position.
-    fn moved(&self, place: LogPlace, rows: isize, height: usize) -> LogPlace {
-        let last = self.above(LogPlace { sentence: self.sentences.len(), row: 0 }, height);
+    /// Moves a position by screen rows, as far as the end of the log remains at the end of the screen.
+    fn scroll(&self, top: RowPart, rows: isize, height: usize) -> RowPart {
+        let walk = Walk { rows: self, wrap: Some(self.width) };
+        let last = walk.end(height);
         let to = match rows {
-            isize::MIN => LogPlace::default(),
+            isize::MIN => RowPart::default(),
             isize::MAX => last,
-            rows if rows < 0 => self.above(place, rows.unsigned_abs()),
-            rows => self.below(place, rows.unsigned_abs()),
+            ..0 => walk.up(top, rows.unsigned_abs()),
+            0.. => walk.down(top, rows.unsigned_abs()).0,
         };
         to.min(last)
-    }
-
-    fn above(&self, LogPlace { mut sentence, mut row }: LogPlace, mut rows: usize) -> LogPlace {
-        while row < rows && sentence > 0 {
-            rows -= row;
-            sentence -= 1;
-            row = self.rows(sentence);
-        }
-        LogPlace { sentence, row: row.saturating_sub(rows) }
-    }
-
-    fn below(&self, LogPlace { mut sentence, row }: LogPlace, rows: usize) -> LogPlace {
-        let mut row = row + rows;
-        while sentence < self.sentences.len() && row >= self.rows(sentence) {
-            row -= self.rows(sentence);
-            sentence += 1;
-        }
-        LogPlace { sentence, row }
-    }
-
-    fn rows(&self, sentence: usize) -> usize {
-        glyphs::wrapped(self.sentences[sentence], self.width).count()
     }
 }
 
@@ -270,24 +250,24 @@ pub fn jobs_shown(rows: u16, has_log: bool) -> usize {
     usize::from(if has_log { (rows / 2).max(2) } else { rows } / 2).max(1)
 }
 
-/// Returns the list of choices of a dialog; `None` if it has none.
-pub fn choices(dialog: &Dialog, state: &State, frame: &Frame) -> Option<Choices> {
-    let inner = frame.inner();
+/// Returns the list of choices in the inner area of a dialog; `None` if it has none.
+pub fn choices(dialog: &Dialog, state: &State, inner: Rect) -> Option<Choices> {
     match dialog {
         Dialog::Menu(menu) => {
-            let told = menu.told(inner.width, inner.height).len();
-            Some(Choices::new(below(inner, told + usize::from(told > 0)), menu.each(inner.width), menu.cursor, menu.items.len()))
+            let lines = menu.text(inner.width, inner.height).len();
+            let area = below(inner, lines + usize::from(lines > 0));
+            Some(Choices::new(area, menu.rows_per_item(inner.width), menu.cursor, menu.items.len()))
         }
         Dialog::Finder(finder) => {
-            let list = below(inner, 1 + finder_error_lines(finder, inner.width).len());
+            let list = below(inner, 1 + wrapped(error_text(&finder.results.error), inner.width).len());
             let each = if is_wrapped(finder, list.width) { 2 } else { 1 };
-            Some(Choices::new(list, each, finder.cursor, finder.hits.len()))
+            Some(Choices::new(list, each, finder.cursor, finder.results.hits.len()))
         }
         Dialog::Commits { list, cursor } => Some(Choices::new(inner, 1, *cursor, list.len())),
         Dialog::PendingChanges { cursor } => Some(Choices::new(inner, 1, *cursor, state.changes.pending.list().len())),
         Dialog::Jobs { job: chosen, .. } => {
             let cursor = state.jobs.place(*chosen);
-            let has_log = job(state, cursor).is_some_and(|job| !Log::new(job, inner.width).sentences.is_empty());
+            let has_log = job(state, cursor).is_some_and(|job| !Log::new(job, inner.width).messages.is_empty());
             let rows = 2 * u16::try_from(jobs_shown(inner.height, has_log)).unwrap_or(u16::MAX);
             let area = Rect { height: rows.min(inner.height), ..inner };
             Some(Choices::new(area, 2, cursor, state.jobs.list.len()))
@@ -303,22 +283,22 @@ pub fn log_area(jobs: Choices, inner: Rect) -> Rect {
 
 /// Returns the scroll position of the log after moving by some rows. The log cannot be scrolled
 /// past its end.
-pub fn log_moved(dialog: &Dialog, state: &State, frame: &Frame, rows: isize) -> LogPlace {
-    let (Dialog::Jobs { job: chosen, top }, Some(jobs)) = (dialog, choices(dialog, state, frame)) else {
-        return LogPlace::default();
+pub fn log_moved(dialog: &Dialog, state: &State, inner: Rect, rows: isize) -> RowPart {
+    let (Dialog::Jobs { job: chosen, top }, Some(jobs)) = (dialog, choices(dialog, state, inner)) else {
+        return RowPart::default();
     };
-    let area = log_area(jobs, frame.inner());
+    let area = log_area(jobs, inner);
     let job = job(state, state.jobs.place(*chosen));
-    job.map_or_else(LogPlace::default, |job| Log::new(job, area.width).moved(*top, rows, area.height.into()))
+    job.map_or_else(RowPart::default, |job| Log::new(job, area.width).scroll(*top, rows, area.height.into()))
 }
 
-/// Returns the error of a search, wrapped to a width.
-pub fn finder_error_lines(finder: &Finder, width: u16) -> Vec<&str> {
-    finder.error.as_deref().map_or_else(Vec::new, |error| glyphs::wrapped(error, usize::from(width)).collect())
+/// Returns the text of an error; empty if there is none.
+pub fn error_text(error: &Option<String>) -> &str {
+    error.as_deref().unwrap_or_default()
 }
 
 /// Returns whether commands need two rows each because some are too long for one.
 fn is_wrapped(finder: &Finder, width: u16) -> bool {
     let room = usize::from(width).saturating_sub(2);
-    finder.over == Over::Commands && finder.hits.iter().any(|hit| glyphs::width(&hit.text) > room)
+    finder.over == Over::Commands && finder.results.hits.iter().any(|hit| glyphs::width(&hit.text) > room)
 }

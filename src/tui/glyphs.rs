@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
-pub use nra_text::{printable as shown, printable_char as symbol};
+pub use nra_text::printable;
 
 /// Columns between tab stops.
 pub const TAB: usize = 4;
@@ -94,35 +94,20 @@ pub fn fit_start(text: &str, columns: usize) -> Cow<'_, str> {
     }
 }
 
-/// Makes bytes printable like [`shown`] and cuts them like [`fit`]. Of a long input, only both ends
+/// Makes bytes printable like [`printable`] and cuts them like [`fit`]. Of a long input, only both ends
 /// are examined.
-pub fn shown_within(bytes: &[u8], columns: usize) -> String {
+pub fn printable_within(bytes: &[u8], columns: usize) -> String {
     /// Bytes examined per column at each end: enough for any alphabet with accents.
     const BYTES: usize = 8;
     let end = BYTES * (columns + 1);
     if bytes.len() <= 2 * end {
-        return fit(&shown(bytes), columns).into_owned();
+        return fit(&printable(bytes), columns).into_owned();
     }
     // Cut at character boundaries.
     let is_within = |at: &usize| bytes[*at] & 0xc0 == 0x80;
     let front = (end - 3..=end).rev().find(|at| !is_within(at)).unwrap_or(end);
     let back = (bytes.len() - end..bytes.len()).find(|at| !is_within(at)).unwrap_or(bytes.len() - end);
-    fit(&format!("{}…{}", shown(&bytes[..front]), shown(&bytes[back..])), columns).into_owned()
-}
-
-/// Splits `text` into lines of at most `columns`, broken between words. Longer words are cut.
-pub fn lines(text: &str, columns: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split_whitespace() {
-        match lines.last_mut() {
-            Some(line) if width(line) + 1 + width(word) <= columns => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(fit(word, columns).into_owned()),
-        }
-    }
-    lines
+    fit(&format!("{}…{}", printable(&bytes[..front]), printable(&bytes[back..])), columns).into_owned()
 }
 
 /// Returns `text` without its first `columns` columns. A wide character that is cut in two becomes
@@ -163,20 +148,13 @@ mod tests {
     use nra_format::path::is_unsafe_to_show;
 
     #[test]
-    fn text_is_split_into_lines() {
-        assert_eq!(lines("one two  three", 7), ["one two", "three"]);
-        assert_eq!(lines("日本 語 abcdefghijk", 5), ["日本", "語", "ab…jk"]);
-        assert_eq!(lines("", 5), [""; 0]);
-    }
-
-    #[test]
     fn control_characters_are_replaced() {
-        assert_eq!(shown(b"a\n\x1b[31m\x7f\xff"), "a␊␛[31m␡\\xff");
-        assert_eq!(shown("a\u{202e}b\u{85}".as_bytes()), "a·b·");
-        assert_eq!(shown("日本 é".as_bytes()), "日本 é");
+        assert_eq!(printable(b"a\n\x1b[31m\x7f\xff"), "a␊␛[31m␡\\xff");
+        assert_eq!(printable("a\u{202e}b\u{85}".as_bytes()), "a·b·");
+        assert_eq!(printable("日本 é".as_bytes()), "日本 é");
         // Joined emoji are shown side by side; other joiners become visible.
-        assert_eq!(shown("👨\u{200d}👩\u{200d}👧.txt".as_bytes()), "👨👩👧.txt");
-        assert_eq!(shown("❤\u{fe0f}\u{200d}🔥 a\u{200d}b 👨\u{200d}".as_bytes()), "❤\u{fe0f}🔥 a·b 👨·");
+        assert_eq!(printable("👨\u{200d}👩\u{200d}👧.txt".as_bytes()), "👨👩👧.txt");
+        assert_eq!(printable("❤\u{fe0f}\u{200d}🔥 a\u{200d}b 👨\u{200d}".as_bytes()), "❤\u{fe0f}🔥 a·b 👨·");
     }
 
     #[test]
@@ -186,9 +164,9 @@ mod tests {
         assert_eq!(fit("日本語日本語", 6), "日…語");
         assert_eq!(fit("abc", 1), "…");
         assert_eq!(fit("abc", 0), "");
-        assert_eq!(shown_within(&"日本語".repeat(9_999).into_bytes(), 6), "日…語");
-        assert_eq!(shown_within(&[0xff; 9_999], 9), "\\xff…\\xff");
-        assert_eq!(shown_within(&"a\u{301}".repeat(30).into_bytes(), 30), "a\u{301}".repeat(30));
+        assert_eq!(printable_within(&"日本語".repeat(9_999).into_bytes(), 6), "日…語");
+        assert_eq!(printable_within(&[0xff; 9_999], 9), "\\xff…\\xff");
+        assert_eq!(printable_within(&"a\u{301}".repeat(30).into_bytes(), 30), "a\u{301}".repeat(30));
         assert_eq!(skip("日本", 1), " 本");
         assert_eq!(skip("abc", 5), "");
     }
@@ -196,10 +174,10 @@ mod tests {
     proptest! {
         #[test]
         fn cut_text_fits(bytes in proptest::collection::vec(any::<u8>(), 0..60), columns in 0usize..40) {
-            let text = shown(&bytes);
+            let text = printable(&bytes);
             prop_assert!(!text.chars().any(is_unsafe_to_show));
             prop_assert!(width(&fit(&text, columns)) <= columns);
-            prop_assert!(width(&shown_within(&bytes.repeat(20), columns)) <= columns);
+            prop_assert!(width(&printable_within(&bytes.repeat(20), columns)) <= columns);
             prop_assert!(width(start(&text, columns)) <= columns);
         }
     }

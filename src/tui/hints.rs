@@ -2,8 +2,8 @@
 
 use ratatui::layout::{Position, Rect};
 
-use crate::action::Action;
 use crate::glyphs;
+use crate::keymap::Action;
 use crate::state::State;
 
 /// A key hint.
@@ -11,11 +11,9 @@ use crate::state::State;
 pub struct Hint {
     /// Its position on the screen.
     pub area: Rect,
-    /// The key.
     pub key: String,
     /// One word for the action.
     pub word: &'static str,
-    /// The action.
     pub action: Action,
 }
 

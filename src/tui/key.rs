@@ -9,7 +9,6 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 /// A key press.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Key {
-    /// The key.
     pub code: KeyCode,
     /// Control and Alt. Shift only where the character does not imply it.
     pub modifiers: KeyModifiers,

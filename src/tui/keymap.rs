@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 
-use crate::action::Action;
 use crate::glyphs;
 use crate::key::Key;
 
@@ -21,7 +20,6 @@ pub enum Place {
 }
 
 impl Place {
-    /// All places.
     pub const ALL: [Self; 4] = [Self::List, Self::Preview, Self::Panel, Self::Jobs];
 
     /// Returns the name of the place.
@@ -41,29 +39,28 @@ pub enum Group {
     /// Navigation.
     Move,
     /// Viewing entries.
-    Look,
+    View,
     /// Finding and sorting.
     Find,
     /// Marking entries.
     Mark,
     /// Actions on entries.
-    Work,
+    Actions,
     /// The program itself.
     Program,
 }
 
 impl Group {
-    /// All groups.
-    pub const ALL: [Self; 6] = [Self::Move, Self::Look, Self::Find, Self::Mark, Self::Work, Self::Program];
+    pub const ALL: [Self; 6] = [Self::Move, Self::View, Self::Find, Self::Mark, Self::Actions, Self::Program];
 
     /// Returns the heading.
     pub fn title(self) -> &'static str {
         match self {
             Self::Move => "Move",
-            Self::Look => "View",
+            Self::View => "View",
             Self::Find => "Find and sort",
             Self::Mark => "Mark",
-            Self::Work => "Actions",
+            Self::Actions => "Actions",
             Self::Program => "Program",
         }
     }
@@ -89,7 +86,6 @@ pub struct Command {
 }
 
 impl Command {
-    /// Returns whether the command works at a place.
     pub fn works_in(&self, place: Place) -> bool {
         self.places & place as u8 != 0
     }
@@ -101,117 +97,123 @@ const BROWSER: u8 = LIST | PREVIEW;
 const JOBS: u8 = Place::Jobs as u8;
 const ANYWHERE: u8 = BROWSER | Place::Panel as u8 | JOBS;
 
-/// Returns a row of the table.
-const fn command(
-    action: Action,
-    name: &'static str,
-    keys: &'static [&'static str],
-    places: u8,
-    group: Group,
-    help: &'static str,
-    hint: &'static str,
-) -> Command {
-    Command { action, name, keys, places, group, help, hint }
+/// Defines the actions and their commands. Hints are shown in this order.
+macro_rules! commands {
+    ($($action:ident $name:literal [$($key:literal)*] $places:ident $group:ident $help:literal $hint:literal;)*) => {
+        /// What a key, a mouse click or a command of the palette does.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum Action {
+            $(#[doc = $help] $action,)*
+        }
+
+        pub const COMMANDS: &[Command] = &[$(Command {
+            action: Action::$action,
+            name: $name,
+            keys: &[$($key),*],
+            places: $places,
+            group: Group::$group,
+            help: $help,
+            hint: $hint,
+        }),*];
+    };
 }
 
-/// All commands. Hints are shown in this order.
-#[rustfmt::skip]
-pub const COMMANDS: &[Command] = &[
-    command(Action::Help, "help", &["?", "f1"], ANYWHERE, Group::Program, "Show the keys", "help"),
-    command(Action::Down, "down", &["j", "down"], ANYWHERE, Group::Move, "Move down", ""),
-    command(Action::Up, "up", &["k", "up"], ANYWHERE, Group::Move, "Move up", ""),
-    command(Action::HalfDown, "half-page-down", &["ctrl-d"], ANYWHERE, Group::Move, "Move down half a page", ""),
-    command(Action::HalfUp, "half-page-up", &["ctrl-u"], ANYWHERE, Group::Move, "Move up half a page", ""),
-    command(Action::PageDown, "page-down", &["pagedown", "ctrl-f"], ANYWHERE, Group::Move, "Move down a page", ""),
-    command(Action::PageUp, "page-up", &["pageup", "ctrl-b"], ANYWHERE, Group::Move, "Move up a page", ""),
-    command(Action::First, "first", &["g", "home"], ANYWHERE, Group::Move, "Go to the first row", ""),
-    command(Action::Last, "last", &["G", "end"], ANYWHERE, Group::Move, "Go to the last row", ""),
-    command(Action::Enter, "enter", &["l", "right", "enter"], LIST, Group::Move, "Open the directory, or show the file", "open"),
-    command(Action::Parent, "parent", &["h", "left", "backspace"], LIST, Group::Move, "Go to the parent directory", "up"),
-    command(Action::Left, "left", &["h", "left", "backspace"], PREVIEW, Group::Move, "Scroll left; at the edge, return to the list", ""),
-    command(Action::Right, "right", &["l", "right"], PREVIEW, Group::Move, "Scroll right", ""),
-    command(Action::Find, "find", &["/"], LIST, Group::Find, "Search paths in this directory and below", "find"),
-    command(Action::Filter, "filter", &["f"], LIST, Group::Find, "Filter rows by a glob or a text", "filter"),
-    command(Action::SortMenu, "sort", &["s"], LIST, Group::Find, "Choose the sort order", "sort"),
-    command(Action::SortName, "sort-by-name", &[], LIST, Group::Find, "Sort by name", ""),
-    command(Action::SortSize, "sort-by-size", &[], LIST, Group::Find, "Sort by size, largest first", ""),
-    command(Action::SortStored, "sort-by-stored-size", &[], LIST, Group::Find, "Sort by stored size, largest first", ""),
-    command(Action::SortRatio, "sort-by-ratio", &[], LIST, Group::Find, "Sort by ratio, worst first", ""),
-    command(Action::SortTime, "sort-by-time", &[], LIST, Group::Find, "Sort by time, newest first", ""),
-    command(Action::SortMode, "sort-by-mode", &[], LIST, Group::Find, "Sort by permissions, most permissive first", ""),
-    command(Action::SortKind, "sort-by-kind", &[], LIST, Group::Find, "Sort by kind, directories first", ""),
-    command(Action::Reverse, "reverse", &["S"], LIST, Group::Find, "Reverse the sort order", ""),
-    command(Action::Tree, "tree", &["t"], LIST, Group::Find, "Toggle the tree view", "tree"),
-    command(Action::Columns, "columns", &["C"], LIST, Group::Find, "Choose the columns", ""),
-    command(Action::Query, "find-by", &["F"], LIST, Group::Find, "Find entries by size, time, kind or content", ""),
-    command(Action::Duplicates, "duplicates", &["D"], LIST, Group::Find, "Toggle the list of duplicate files", ""),
-    command(Action::Sizes, "sizes", &["b"], LIST, Group::Find, "Show sizes as bars, as a map, or as numbers", ""),
-    command(Action::Bookmark, "bookmark", &["m"], BROWSER, Group::Find, "Bookmark the entry under a letter", ""),
-    command(Action::Bookmarks, "bookmarks", &["'"], BROWSER, Group::Find, "Go to a bookmark", ""),
-    command(Action::History, "history", &["H"], BROWSER, Group::Find, "List the commits and show one", ""),
-    command(Action::Earlier, "previous-commit", &["["], BROWSER, Group::Find, "Show the previous commit", ""),
-    command(Action::Later, "next-commit", &["]"], BROWSER, Group::Find, "Show the next commit", ""),
-    command(Action::Archives, "archives", &["O"], BROWSER, Group::Find, "Open another archive in the same directory", ""),
-    command(Action::Reload, "reload", &["ctrl-r"], BROWSER, Group::Find, "Reload the archive from disk", ""),
-    command(Action::Mark, "mark", &["space", "ins"], LIST, Group::Mark, "Mark or unmark the row and move down", "mark"),
-    command(Action::MarkRange, "mark-range", &["v"], LIST, Group::Mark, "Start or end a range of marks", ""),
-    command(Action::MarkAll, "mark-all", &["A", "ctrl-a"], LIST, Group::Mark, "Mark everything in the list", ""),
-    command(Action::MarkInvert, "mark-invert", &["*"], LIST, Group::Mark, "Invert the marks in the list", ""),
-    command(Action::MarkGlob, "mark-glob", &["+"], LIST, Group::Mark, "Mark entries that match a glob", ""),
-    command(Action::UnmarkGlob, "unmark-glob", &["-"], LIST, Group::Mark, "Unmark entries that match a glob", ""),
-    command(Action::Extract, "extract", &["e", "f5"], BROWSER, Group::Work, "Extract the selection; asks for a directory", "extract"),
-    command(Action::Jump, "jump", &[";", "ctrl-s"], LIST, Group::Move, "Go to a row by the first letters of its name", "jump"),
-    command(Action::ExtractHere, "extract-here", &["E"], BROWSER, Group::Work, "Extract the selection to the current directory", ""),
-    command(Action::Add, "add", &["a"], BROWSER, Group::Work, "Stage adding a file or directory here", ""),
-    command(Action::MakeDirectory, "make-directory", &["f7", "M"], BROWSER, Group::Work, "Stage creating a directory here", ""),
-    command(Action::Remove, "remove", &["d", "f8", "del"], BROWSER, Group::Work, "Stage removing (deleting) the selection", ""),
-    command(Action::Rename, "rename", &["r", "f6"], BROWSER, Group::Work, "Stage renaming or moving the entry", ""),
-    command(Action::Undo, "undo", &["u"], BROWSER, Group::Work, "Undo the last pending change", ""),
-    command(Action::PendingChanges, "pending", &["P"], BROWSER, Group::Work, "Show the pending changes", ""),
-    command(Action::Write, "write", &["W"], BROWSER, Group::Work, "Write the pending changes as one commit", ""),
-    command(Action::Revert, "revert", &["U"], BROWSER, Group::Work, "Undo the last commit, or restore the one shown", ""),
-    command(Action::Convert, "convert", &["c"], BROWSER, Group::Work, "Convert to a new archive; asks for its name", ""),
-    command(Action::Compact, "compact", &["Z"], BROWSER, Group::Work, "Drop earlier commits to reclaim their space", ""),
-    command(Action::Verify, "verify", &["V"], BROWSER, Group::Work, "Verify the marked entries, or the whole archive", ""),
-    command(Action::VerifyEntry, "verify-entry", &["alt-v"], BROWSER, Group::Work, "Verify the selection", ""),
-    command(Action::Salvage, "salvage", &["R"], BROWSER, Group::Work, "List damaged or undamaged files, or recover files", ""),
-    command(Action::ListDamaged, "list-damaged", &[], BROWSER, Group::Work, "List damaged files", ""),
-    command(Action::ListIntact, "list-intact", &[], BROWSER, Group::Work, "List undamaged files", ""),
-    command(Action::SalvageTo, "salvage-to", &[], BROWSER, Group::Work, "Recover readable entries to a new archive", ""),
-    command(Action::Copy, "copy-path", &["y"], BROWSER, Group::Work, "Copy the path to the clipboard", ""),
-    command(Action::CopyContent, "copy-content", &["Y"], BROWSER, Group::Work, "Copy the content to the clipboard", ""),
-    command(Action::Page, "pager", &["o"], BROWSER, Group::Work, "Show the content in $PAGER", ""),
-    command(Action::Edit, "editor", &["f4", "ctrl-o"], BROWSER, Group::Work, "Open a copy of the content in $EDITOR", ""),
-    command(Action::Launch, "launch", &["f2", "ctrl-e"], BROWSER, Group::Work, "Open a copy of the content in its default program", ""),
-    command(Action::Jobs, "jobs", &["J"], BROWSER, Group::Work, "Show the jobs and their messages", ""),
-    command(Action::StopShown, "stop-shown", &["x"], BROWSER, Group::Work, "Stop the job in the status line", ""),
-    command(Action::Stop, "stop", &["x", "del"], JOBS, Group::Work, "Stop the job", "stop"),
-    command(Action::Pause, "pause", &["p", "space"], JOBS, Group::Work, "Pause or resume the job", "pause"),
-    command(Action::Preview, "preview", &["p"], BROWSER, Group::Look, "Show or hide the preview", "preview"),
-    command(Action::Focus, "focus", &["tab"], BROWSER, Group::Look, "Switch between list and preview", "pane"),
-    command(Action::Zoom, "zoom", &["f3", "z"], BROWSER, Group::Look, "Toggle the full-screen preview", ""),
-    command(Action::AsText, "as-text", &["1"], BROWSER, Group::Look, "Preview as text", ""),
-    command(Action::AsHex, "as-hex", &["2"], BROWSER, Group::Look, "Preview as hexadecimal", ""),
-    command(Action::AsImage, "as-image", &["3"], BROWSER, Group::Look, "Preview as a picture", ""),
-    command(Action::AsTable, "as-table", &["4"], BROWSER, Group::Look, "Preview as a table, or JSON as a tree", ""),
-    command(Action::AsInfo, "as-info", &["5"], BROWSER, Group::Look, "Preview the metadata", ""),
-    command(Action::AsAuto, "as-auto", &["0"], BROWSER, Group::Look, "Preview by type of content", ""),
-    command(Action::Inspect, "inspect", &["i"], BROWSER, Group::Look, "Show all details of the entry", ""),
-    command(Action::Seek, "search", &["/"], PREVIEW, Group::Look, "Search the content", "search"),
-    command(Action::SeekNext, "search-next", &["n"], BROWSER, Group::Look, "Go to the next match", ""),
-    command(Action::SeekBefore, "search-previous", &["N"], BROWSER, Group::Look, "Go to the previous match", ""),
-    command(Action::Goto, "goto", &["ctrl-g"], PREVIEW, Group::Look, "Go to a line or row, or to an offset in hex", ""),
-    command(Action::Fold, "fold", &["enter", "space"], PREVIEW, Group::Look, "Fold or unfold JSON, as h and l do", ""),
-    command(Action::FoldAll, "fold-all", &["-"], PREVIEW, Group::Look, "Fold all JSON", ""),
-    command(Action::UnfoldAll, "unfold-all", &["+"], PREVIEW, Group::Look, "Unfold all JSON", ""),
-    command(Action::Wrap, "wrap", &["w"], BROWSER, Group::Look, "Wrap or cut off long lines", "wrap"),
-    command(Action::Palette, "palette", &[":", "ctrl-p"], BROWSER, Group::Program, "Run a command by its name", "commands"),
-    command(Action::Suspend, "suspend", &["ctrl-z"], ANYWHERE, Group::Program, "Suspend; fg in the shell resumes", ""),
-    command(Action::Redraw, "redraw", &["ctrl-l"], ANYWHERE, Group::Program, "Redraw the screen", ""),
-    command(Action::Back, "back", &["esc"], ANYWHERE, Group::Program, "Close the topmost view, or clear filter and marks", ""),
-    command(Action::Quit, "quit", &["q", "f10"], ANYWHERE, Group::Program, "Close the topmost view, or quit", "quit"),
-    command(Action::QuitNow, "quit-now", &["Q", "ctrl-c"], ANYWHERE, Group::Program, "Quit; in a prompt, close it", ""),
-];
+commands! {
+    Help "help" ["?" "f1"] ANYWHERE Program "Show the keys" "help";
+    Down "down" ["j" "down"] ANYWHERE Move "Move down" "";
+    Up "up" ["k" "up"] ANYWHERE Move "Move up" "";
+    HalfDown "half-page-down" ["ctrl-d"] ANYWHERE Move "Move down half a page" "";
+    HalfUp "half-page-up" ["ctrl-u"] ANYWHERE Move "Move up half a page" "";
+    PageDown "page-down" ["pagedown" "ctrl-f"] ANYWHERE Move "Move down a page" "";
+    PageUp "page-up" ["pageup" "ctrl-b"] ANYWHERE Move "Move up a page" "";
+    First "first" ["g" "home"] ANYWHERE Move "Go to the first row" "";
+    Last "last" ["G" "end"] ANYWHERE Move "Go to the last row" "";
+    Enter "enter" ["l" "right" "enter"] LIST Move "Open the directory, or show the file" "open";
+    Parent "parent" ["h" "left" "backspace"] LIST Move "Go to the parent directory" "up";
+    Left "left" ["h" "left" "backspace"] PREVIEW Move "Scroll left; at the edge, return to the list" "";
+    Right "right" ["l" "right"] PREVIEW Move "Scroll right" "";
+    Find "find" ["/"] LIST Find "Search paths in this directory and below" "find";
+    Filter "filter" ["f"] LIST Find "Filter rows by a glob or a text" "filter";
+    SortMenu "sort" ["s"] LIST Find "Choose the sort order" "sort";
+    SortName "sort-by-name" [] LIST Find "Sort by name" "";
+    SortSize "sort-by-size" [] LIST Find "Sort by size, largest first" "";
+    SortStored "sort-by-stored-size" [] LIST Find "Sort by stored size, largest first" "";
+    SortRatio "sort-by-ratio" [] LIST Find "Sort by ratio, worst first" "";
+    SortTime "sort-by-time" [] LIST Find "Sort by time, newest first" "";
+    SortMode "sort-by-mode" [] LIST Find "Sort by permissions, most permissive first" "";
+    SortKind "sort-by-kind" [] LIST Find "Sort by kind, directories first" "";
+    Reverse "reverse" ["S"] LIST Find "Reverse the sort order" "";
+    Tree "tree" ["t"] LIST Find "Toggle the tree view" "tree";
+    Columns "columns" ["C"] LIST Find "Choose the columns" "";
+    Query "find-by" ["F"] LIST Find "Find entries by size, time, kind or content" "";
+    Duplicates "duplicates" ["D"] LIST Find "Toggle the list of duplicate files" "";
+    Sizes "sizes" ["b"] LIST Find "Show sizes as bars, as a map, or as numbers" "";
+    Bookmark "bookmark" ["m"] BROWSER Find "Bookmark the entry under a letter" "";
+    Bookmarks "bookmarks" ["'"] BROWSER Find "Go to a bookmark" "";
+    History "history" ["H"] BROWSER Find "List the commits and show one" "";
+    PreviousCommit "previous-commit" ["["] BROWSER Find "Show the previous commit" "";
+    NextCommit "next-commit" ["]"] BROWSER Find "Show the next commit" "";
+    Archives "archives" ["O"] BROWSER Find "Open another archive in the same directory" "";
+    Reload "reload" ["ctrl-r"] BROWSER Find "Reload the archive from disk" "";
+    Mark "mark" ["space" "ins"] LIST Mark "Mark or unmark the row and move down" "mark";
+    MarkRange "mark-range" ["v"] LIST Mark "Start or end a range of marks" "";
+    MarkAll "mark-all" ["A" "ctrl-a"] LIST Mark "Mark everything in the list" "";
+    MarkInvert "mark-invert" ["*"] LIST Mark "Invert the marks in the list" "";
+    MarkGlob "mark-glob" ["+"] LIST Mark "Mark entries that match a glob" "";
+    UnmarkGlob "unmark-glob" ["-"] LIST Mark "Unmark entries that match a glob" "";
+    Extract "extract" ["e" "f5"] BROWSER Actions "Extract the selection; asks for a directory" "extract";
+    Jump "jump" [";" "ctrl-s"] LIST Move "Go to a row by the first letters of its name" "jump";
+    ExtractHere "extract-here" ["E"] BROWSER Actions "Extract the selection to the current directory" "";
+    Add "add" ["a"] BROWSER Actions "Stage adding a file or directory here" "";
+    MakeDirectory "make-directory" ["f7" "M"] BROWSER Actions "Stage creating a directory here" "";
+    Remove "remove" ["d" "f8" "del"] BROWSER Actions "Stage removing (deleting) the selection" "";
+    Rename "rename" ["r" "f6"] BROWSER Actions "Stage renaming or moving the entry" "";
+    Undo "undo" ["u"] BROWSER Actions "Undo the last pending change" "";
+    PendingChanges "pending" ["P"] BROWSER Actions "Show the pending changes" "";
+    Write "write" ["W"] BROWSER Actions "Write the pending changes as one commit" "";
+    Revert "revert" ["U"] BROWSER Actions "Undo the last commit, or restore the one shown" "";
+    Convert "convert" ["c"] BROWSER Actions "Convert to a new archive; asks for its name" "";
+    Compact "compact" ["Z"] BROWSER Actions "Drop earlier commits to reclaim their space" "";
+    Verify "verify" ["V"] BROWSER Actions "Verify the marked entries, or the whole archive" "";
+    VerifyEntry "verify-entry" ["alt-v"] BROWSER Actions "Verify the selection" "";
+    Salvage "salvage" ["R"] BROWSER Actions "List damaged or undamaged files, or recover files" "";
+    ListDamaged "list-damaged" [] BROWSER Actions "List damaged files" "";
+    ListIntact "list-intact" [] BROWSER Actions "List undamaged files" "";
+    SalvageTo "salvage-to" [] BROWSER Actions "Recover readable entries to a new archive" "";
+    Copy "copy-path" ["y"] BROWSER Actions "Copy the path to the clipboard" "";
+    CopyContent "copy-content" ["Y"] BROWSER Actions "Copy the content to the clipboard" "";
+    Page "pager" ["o"] BROWSER Actions "Show the content in $PAGER" "";
+    Edit "editor" ["f4" "ctrl-o"] BROWSER Actions "Open a copy of the content in $EDITOR" "";
+    Launch "launch" ["f2" "ctrl-e"] BROWSER Actions "Open a copy of the content in its default program" "";
+    Jobs "jobs" ["J"] BROWSER Actions "Show the jobs and their messages" "";
+    StopShown "stop-shown" ["x"] BROWSER Actions "Stop the job in the status line" "";
+    Stop "stop" ["x" "del"] JOBS Actions "Stop the job" "stop";
+    Pause "pause" ["p" "space"] JOBS Actions "Pause or resume the job" "pause";
+    Preview "preview" ["p"] BROWSER View "Show or hide the preview" "preview";
+    Focus "focus" ["tab"] BROWSER View "Switch between list and preview" "pane";
+    Zoom "zoom" ["f3" "z"] BROWSER View "Toggle the full-screen preview" "";
+    AsText "as-text" ["1"] BROWSER View "Preview as text" "";
+    AsHex "as-hex" ["2"] BROWSER View "Preview as hexadecimal" "";
+    AsImage "as-image" ["3"] BROWSER View "Preview as a picture" "";
+    AsTable "as-table" ["4"] BROWSER View "Preview as a table, or JSON as a tree" "";
+    AsInfo "as-info" ["5"] BROWSER View "Preview the metadata" "";
+    AsAuto "as-auto" ["0"] BROWSER View "Preview by type of content" "";
+    Inspect "inspect" ["i"] BROWSER View "Show all details of the entry" "";
+    Seek "search" ["/"] PREVIEW View "Search the content" "search";
+    SeekNext "search-next" ["n"] BROWSER View "Go to the next match" "";
+    SeekPrevious "search-previous" ["N"] BROWSER View "Go to the previous match" "";
+    Goto "goto" ["ctrl-g"] PREVIEW View "Go to a line or row, or to an offset in hex" "";
+    Fold "fold" ["enter" "space"] PREVIEW View "Fold or unfold JSON, as h and l do" "";
+    FoldAll "fold-all" ["-"] PREVIEW View "Fold all JSON" "";
+    UnfoldAll "unfold-all" ["+"] PREVIEW View "Unfold all JSON" "";
+    Wrap "wrap" ["w"] BROWSER View "Wrap or cut off long lines" "wrap";
+    Palette "palette" [":" "ctrl-p"] BROWSER Program "Run a command by its name" "commands";
+    Suspend "suspend" ["ctrl-z"] ANYWHERE Program "Suspend; fg in the shell resumes" "";
+    Redraw "redraw" ["ctrl-l"] ANYWHERE Program "Redraw the screen" "";
+    Back "back" ["esc"] ANYWHERE Program "Close the topmost view, or clear filter and marks" "";
+    Quit "quit" ["q" "f10"] ANYWHERE Program "Close the topmost view, or quit" "quit";
+    QuitNow "quit-now" ["Q" "ctrl-c"] ANYWHERE Program "Quit; in a prompt, close it" "";
+}
 
 /// The keys in effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -263,7 +265,6 @@ impl Keymap {
         Self { keys, lookup }
     }
 
-    /// Returns the action of a key at a place.
     pub fn action(&self, place: Place, key: Key) -> Option<Action> {
         self.lookup.get(&(place, key)).copied()
     }
@@ -303,7 +304,6 @@ impl HelpLine {
 }
 
 impl Keymap {
-    /// Returns the help for a place.
     pub fn help(&self, place: Place, width: u16) -> Vec<HelpLine> {
         let mut lines = Vec::new();
         for group in Group::ALL {

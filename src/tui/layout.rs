@@ -22,21 +22,15 @@ pub const MESSAGE_ROWS: u16 = 3;
 pub struct Areas {
     /// Path and totals.
     pub header: Rect,
-    /// Column headers.
     pub column_headers: Rect,
-    /// Rows of the list.
     pub list: Rect,
     /// Line between the panes.
     pub divider: Rect,
     /// Title of the preview.
     pub title: Rect,
-    /// The preview.
     pub preview: Rect,
-    /// Previous messages.
     pub messages: Rect,
-    /// Status line.
     pub status: Rect,
-    /// Key hints.
     pub hints: Rect,
 }
 
@@ -84,6 +78,11 @@ impl Choices {
         (top..len).zip(rows).map(move |(index, y)| (index, Rect { y, height: each.min(area.bottom() - y), ..area }))
     }
 
+    /// Returns whether a choice is under the cursor.
+    pub fn is_cursor(self, index: usize) -> bool {
+        index == self.cursor
+    }
+
     /// Returns the index of the choice at a position.
     pub fn at(self, place: Position) -> Option<usize> {
         self.rows().find(|(_, rows)| (rows.top()..rows.bottom()).contains(&place.y)).map(|(index, _)| index)
@@ -91,7 +90,7 @@ impl Choices {
 
     /// Returns the position of the choice under the cursor.
     pub fn cursor(self) -> Option<Position> {
-        self.rows().find(|(index, _)| *index == self.cursor).map(|(_, rows)| rows.as_position())
+        self.rows().find(|(index, _)| self.is_cursor(*index)).map(|(_, rows)| rows.as_position())
     }
 }
 
@@ -135,19 +134,14 @@ pub const FRONT: u16 = 2;
 /// A column of the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Column {
-    /// Name.
     Name,
     /// Size as a bar.
     Bar,
-    /// Size.
     Size,
-    /// Stored size.
     Stored,
     /// Stored size divided by size.
     Ratio,
-    /// Modification time.
     Time,
-    /// Permissions.
     Mode,
     /// Kind: file, directory, link.
     Kind,
@@ -188,7 +182,6 @@ impl Column {
 /// The columns of the list that fit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Columns {
-    /// Width of the name.
     pub name: u16,
     /// The columns to the right of the name, with their widths.
     right: Vec<(Column, u16)>,

@@ -5,45 +5,55 @@
 //! effects and respond with events. The content of an archive is loaded in windows, never as a
 //! whole.
 
-pub mod action;
 pub mod background;
 pub mod canvas;
 pub mod config;
 mod copies;
-pub mod effect;
 pub mod environment;
-pub mod event;
-pub mod frames;
-pub mod glyphs;
-pub mod hints;
-pub mod key;
+mod frames;
+mod glyphs;
+mod hints;
 mod keyboard;
-pub mod keymap;
-pub mod layout;
-pub mod limits;
-pub mod nested;
+mod layout;
+mod limits;
+mod nested;
 pub mod open_target;
 mod opening;
 pub mod options;
-pub mod path_bar;
-pub mod preview;
-pub mod program;
-pub mod requests;
-pub mod rows;
+mod path_bar;
+mod preview;
+mod program;
+mod requests;
+mod rows;
 pub mod run;
 #[cfg(test)]
-pub mod sample;
-pub mod session;
+mod sample;
+mod session;
 mod signals;
-pub mod state;
-pub mod stored_positions;
-pub mod task;
-pub mod terminal;
-pub mod terminal_query;
+mod stored_positions;
+mod task;
+mod terminal;
+mod terminal_query;
 #[cfg(test)]
 mod tests;
+mod treemap;
+
+// The benchmark of the browser drives these without a terminal.
+#[doc(hidden)]
+pub mod effect;
+#[doc(hidden)]
+pub mod event;
+#[doc(hidden)]
+pub mod key;
+#[doc(hidden)]
+pub mod keymap;
+#[doc(hidden)]
+pub mod state;
+#[doc(hidden)]
 pub mod theme;
-pub mod treemap;
+#[doc(hidden)]
 pub mod update;
+#[doc(hidden)]
 pub mod view;
+#[doc(hidden)]
 pub mod workers;

@@ -1,18 +1,17 @@
-//! How much of an entry is looked at: bounds of what is read, decoded and copied. The settings can
-//! change them.
+//! Limits of reading, decoding and copying. The settings can change them.
 
-/// The bounds.
+/// The limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Content that a preview reads at once, bytes.
+    /// Content that a preview reads at a time, bytes.
     pub window: u64,
     /// Length of a picture file that is decoded, bytes.
     pub picture: u64,
-    /// Entries below a directory that are gone through for its preview.
+    /// Entries below a directory that its preview summarizes.
     pub directory: u64,
-    /// Length of an archive that is opened within another one, in memory, bytes.
+    /// Length of a nested archive, which is opened in memory, bytes.
     pub archive: u64,
-    /// Length of content that another program gets as a file, bytes.
+    /// Length of content copied for another program, bytes.
     pub copy: u64,
 }
 
@@ -26,15 +25,11 @@ impl Limits {
     /// Names in the settings.
     pub const NAMES: [&str; 5] = ["window", "picture", "directory", "archive", "copy"];
 
-    /// Sets a bound by its name.
-    ///
-    /// # Errors
-    ///
-    /// When there is none of that name, or the browser would not work with it.
+    /// Sets a limit by its name. Returns an error for an unknown name or a value out of range.
     pub fn set(&mut self, name: &str, value: u64) -> Result<(), String> {
-        // Below a window of this size a screen of long lines asks for more all the time; above,
-        // keys wait for what is drawn.
-        let (bound, least, most) = match name {
+        // A screen of long lines would always need more than a smaller window, and drawing a larger
+        // one would delay keys.
+        let (limit, least, most) = match name {
             "window" => (&mut self.window, 64 << 10, 16 << 20),
             "picture" => (&mut self.picture, 0, 1 << 30),
             "directory" => (&mut self.directory, 0, u64::MAX),
@@ -45,12 +40,11 @@ impl Limits {
         if !(least..=most).contains(&value) {
             return Err(format!("{name} is {value}, and can be {least} to {most}"));
         }
-        *bound = value;
+        *limit = value;
         Ok(())
     }
 
-    /// Returns how much of a window lies in front of a place that is gone to, bytes: as much as
-    /// behind it.
+    /// Returns the bytes of a window before its target: half of it.
     pub fn back(&self) -> u64 {
         self.window / 2
     }

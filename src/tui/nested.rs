@@ -8,29 +8,24 @@ use nra_format::entry::Entry;
 use nra_format::error::{Error, Result};
 use nra_format::source::MemorySource;
 
-/// Archives that lie in each other.
+/// Maximum nesting depth.
 pub const MAX_DEPTH: usize = 4;
-/// Bound for decoded blocks of one that are kept, bytes.
+/// Cache for decoded blocks of a nested archive, bytes.
 const CACHE: u64 = 16 << 20;
-/// Ends of names of files that are tried as archives.
-const ENDS: [&str; 19] = [
+/// Extensions of files that are tried as archives.
+const EXTENSIONS: [&str; 19] = [
     ".nra", ".zip", ".jar", ".whl", ".epub", ".npz", ".tar", ".tgz", ".tbz2", ".txz", ".tzst", ".gz", ".bz2", ".xz", ".zst",
     ".lz4", ".lzma", ".shard", ".7z",
 ];
 
-/// Says by its name whether a file may be an archive. Whether it is one its content tells.
+/// Returns whether the name of a file suggests an archive. Opening it detects the format.
 pub fn may_be_archive(name: &[u8]) -> bool {
     let name = name.to_ascii_lowercase();
-    ENDS.iter().any(|end| name.ends_with(end.as_bytes()))
+    EXTENSIONS.iter().any(|extension| name.ends_with(extension.as_bytes()))
 }
 
-/// Opens the content of an entry as an archive, in memory: it, and what a compressed stream in it
-/// becomes, have at most `limit` bytes.
-///
-/// # Errors
-///
-/// `Limit` when it is longer than is kept in memory; otherwise as reading it and [`archive::open`]
-/// do.
+/// Opens the content of an entry as an archive in memory. The content, and a decompressed stream in
+/// it, have at most `limit` bytes.
 pub fn open(outer: &dyn Archive, entry: &Entry, key: Option<Secret>, limit: u64) -> Result<Arc<dyn Archive>> {
     if entry.size > limit {
         return Err(Error::Limit { what: "length of an archive that is opened within another one", found: entry.size, limit });

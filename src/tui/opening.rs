@@ -8,17 +8,17 @@ use std::thread;
 use crossbeam_channel::Sender;
 
 use crate::effect::Effect;
-use crate::event::Event;
+use crate::event::{Event, Failure, Response};
 use crate::open_target::{OpenTarget, Password};
 use crate::options::{Opened, Options};
 use crate::requests::RequestId;
 use crate::session::{Found, Session};
 use crate::state::Facts;
-use crate::workers::{FAULT, catch_fault, error_message};
+use crate::workers::{FAULT, catch_fault, error_message, missing_password};
 use crate::{glyphs, nested};
 use nra_format::archive::{Archive, OpenOptions};
 use nra_format::crypt::Secret;
-use nra_format::error::{Error, Result};
+use nra_format::error::Result;
 use nra_format::nra::writer::{Writer, WriterOptions};
 use nra_format::progress::Recorder;
 use nra_format::source::MemorySource;
@@ -30,7 +30,7 @@ const MAX_COMMITS: usize = 1_000;
 pub fn step_out(id: RequestId, session: &mut Session) -> Vec<Effect> {
     let Some((facts, archive)) = session.outer.last().cloned() else { return Vec::new() };
     keep(&session.opened, id, (archive, None));
-    session.feed(Event::Response(id, Box::new(Event::Opened(Box::new(facts)))))
+    session.feed(Event::Response(id, Response::Opened(Box::new(facts))))
 }
 
 /// Opens a target, with a password if one was typed.
@@ -45,34 +45,36 @@ pub fn open(
     let (file, shown) = (session.file.clone(), &session.state.archive);
     let secret = password.map(|password| secret(password, target == OpenTarget::Unlocked && shown.has_keys_only()));
     // A nested archive is opened again from the one around it.
-    let (way, outer, around) = match (&target, &shown.inside, session.outer.last()) {
+    let (source, outer, around) = match (&target, &shown.inside, session.outer.last()) {
         (OpenTarget::Unlocked, Some(entry), Some((facts, archive))) => (OpenTarget::Nested(entry.clone()), archive, facts),
         _ => (target.clone(), session.workers.archive(), shown),
     };
     let (outer, name, depth) = (Arc::clone(outer), around.name.clone(), around.depth);
     let (options, slot) = (options.clone(), Arc::clone(&session.opened));
     let find = move || {
-        let OpenTarget::Nested(entry) = way else {
-            return (options.opener)(&way, &file, secret).map(|opened| (opened.facts(&options), opened));
+        let OpenTarget::Nested(entry) = source else {
+            return (options.opener)(&source, &file, secret).map(|opened| (opened.facts(&options), opened));
         };
         let archive = nested::open(&*outer, &entry, secret, options.config.limits.archive)?;
-        let name = format!("{name} ▸ {}", glyphs::shown(entry.path.name()));
+        let name = format!("{name} ▸ {}", glyphs::printable(entry.path.name()));
         let opened = Opened { archive, name, path: None, is_past: false, remains: None };
         Ok((Facts { depth: depth + 1, inside: Some(entry), ..opened.facts(&options) }, opened))
     };
     let open = move || match find() {
         Ok((facts, opened)) => {
             keep(&slot, id, (opened.archive, opened.path));
-            Event::Opened(Box::new(facts))
+            Response::Opened(Box::new(facts))
         }
-        Err(Error::KeyNeeded) => Event::Locked(target, false),
-        Err(Error::WrongKey) => Event::Locked(target, true),
-        Err(error) => Event::Error(error_message(&error)),
+        Err(error) => Response::Failed(match missing_password(&error) {
+            Some(wrong) => Failure::Locked(target, wrong),
+            None => Failure::Error(error_message(&error)),
+        }),
     };
     let (turn, is_awaited, events) = (Arc::clone(&session.turn), session.workers.awaits(id), events.clone());
     thread::spawn(move || {
-        let event = in_turn(&turn, is_awaited, || catch_fault(Event::Error(FAULT.to_owned()), open));
-        event.map(|event| drop(events.send(Event::Response(id, Box::new(event)))))
+        let fault = Response::Failed(Failure::Error(FAULT.to_owned()));
+        let response = in_turn(&turn, is_awaited, || catch_fault(fault, open));
+        response.map(|response| drop(events.send(Event::Response(id, response))))
     });
 }
 
@@ -90,8 +92,8 @@ pub fn list_commits(id: RequestId, session: &Session, events: &Sender<Event>, op
         commits.map_err(|error| error_message(&error))
     };
     thread::spawn(move || {
-        let commits = Event::Commits(catch_fault(Err(FAULT.to_owned()), list));
-        drop(events.send(Event::Response(id, Box::new(commits))));
+        let commits = Response::Commits(catch_fault(Err(FAULT.to_owned()), list));
+        drop(events.send(Event::Response(id, commits)));
     });
 }
 

@@ -71,7 +71,7 @@ pub struct Options {
     /// Archives to choose from at the start.
     pub archives: Vec<PathBuf>,
     /// Lists the archives to choose from.
-    pub look: Arc<dyn Fn() -> Vec<PathBuf> + Send + Sync>,
+    pub list_archives: Arc<dyn Fn() -> Vec<PathBuf> + Send + Sync>,
     /// An archive that needs a password.
     pub locked: Option<PathBuf>,
     /// The archive cannot be changed.

@@ -12,7 +12,6 @@ const ELLIPSIS: &str = "…";
 /// A part of the path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PathPart {
-    /// The text shown.
     pub text: String,
     /// Number of path components up to this part; `None` for the placeholder.
     pub depth: Option<usize>,
@@ -29,7 +28,7 @@ pub fn parts(state: &State, room: usize) -> Vec<PathPart> {
     // From the innermost outwards until the room is used: a path may have thousands of components.
     let mut inner = Vec::new();
     for component in directory.components().rev() {
-        let part = PathPart { text: glyphs::shown(component), depth: Some(depth) };
+        let part = PathPart { text: glyphs::printable(component), depth: Some(depth) };
         let with = used + separator + glyphs::width(&part.text);
         // The placeholder for skipped parts needs room too.
         let more = if depth > 1 { separator + glyphs::width(ELLIPSIS) } else { 0 };
@@ -40,7 +39,7 @@ pub fn parts(state: &State, room: usize) -> Vec<PathPart> {
         (used, depth) = (with, depth - 1);
     }
     if inner.is_empty() {
-        return vec![cut(PathPart { text: glyphs::shown(directory.name()), depth: Some(depth) }, room)];
+        return vec![cut(PathPart { text: glyphs::printable(directory.name()), depth: Some(depth) }, room)];
     }
     let mut all = vec![name];
     if depth > 0 {

@@ -15,23 +15,19 @@ use signal_hook::consts::SIGINT;
 
 use crate::preview::HEAD;
 use crate::preview::encoding::Encoding;
-use nra_format::archive::{Access, Archive, Part};
+use nra_format::archive::{Access, Archive};
 use nra_format::entry::Entry;
 use nra_format::error::Error;
 use nra_format::zeros::each_run;
 use nra_text::SizeStyle;
 
 /// Shows the content of a file in a pager and waits for it.
-///
-/// # Errors
-///
-/// When there is no such program, or the content does not read.
 pub fn page(archive: &dyn Archive, entry: &Entry, pager: &str) -> io::Result<()> {
-    // What does not read at all is told before the terminal is another program's.
+    // Unreadable content is reported before the pager starts.
     let is_text = is_text(archive, entry)?;
     // The variable is a command line, not a path.
     let mut child = Command::new("sh").arg("-c").arg(pager).stdin(Stdio::piped()).spawn()?;
-    let mut pipe = child.stdin.take().expect("asked for above");
+    let mut pipe = child.stdin.take().expect("piped above");
     let sent = if is_text {
         send(archive, entry, &mut pipe)
     } else {
@@ -41,24 +37,24 @@ pub fn page(archive: &dyn Archive, entry: &Entry, pager: &str) -> io::Result<()>
     drop(pipe);
     let status = child.wait()?;
     match sent {
-        // What it takes no more of tells nothing, the user may have seen enough; how it ended does.
+        // A pager may exit before it has read everything. Only its exit status matters.
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),
-        _ => ended(pager, status),
+        _ => check_status(pager, status),
     }
 }
 
-/// Says whether content is text, by its start.
+/// Detects from its start whether content is text.
 fn is_text(archive: &dyn Archive, entry: &Entry) -> io::Result<bool> {
     let mut head = vec![0; HEAD];
     let read = archive.read_at(entry, 0, &mut head).map_err(io::Error::other)?;
     Ok(Encoding::detect(&head[..read]).is_some())
 }
 
-/// Writes bytes as rows of hexadecimal digits, with offsets in front and letters behind.
+/// Writes bytes as rows of hexadecimal digits, between offsets and ASCII characters.
 struct Dump<'a> {
     to: &'a mut dyn Write,
     row: Vec<u8>,
-    /// Where the row begins, bytes.
+    /// Offset of the row, in bytes.
     offset: u64,
 }
 
@@ -85,12 +81,12 @@ impl Dump<'_> {
 
 impl Write for Dump<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let taken = &bytes[..bytes.len().min(Self::ROW - self.row.len())];
-        self.row.extend_from_slice(taken);
+        let part = &bytes[..bytes.len().min(Self::ROW - self.row.len())];
+        self.row.extend_from_slice(part);
         if self.row.len() == Self::ROW {
             self.finish()?;
         }
-        Ok(taken.len())
+        Ok(part.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -98,40 +94,31 @@ impl Write for Dump<'_> {
     }
 }
 
-/// Writes the content of a file, of `limit` bytes at most, to a copy that was begun, as long as
-/// `goes_on` says so. Nobody writes to it there.
-///
-/// # Errors
-///
-/// When it is too long, does not read, or does not go on; then the copy is gone.
-pub fn copy_to(archive: &dyn Archive, entry: &Entry, copy: &Path, limit: u64, goes_on: &dyn Fn() -> bool) -> io::Result<()> {
-    let written = write_copy(archive, entry, copy, limit, goes_on);
-    if written.is_err() {
-        // Whatever of it is there.
-        drop(std::fs::remove_file(copy));
-    }
-    written
+/// Writes the content of a file of at most `limit` bytes to a copy, and makes it read-only. On an
+/// error, or when `go_on` returns false, the copy is deleted.
+pub fn copy_to(archive: &dyn Archive, entry: &Entry, copy: &Path, limit: u64, go_on: &dyn Fn() -> bool) -> io::Result<()> {
+    write_copy(archive, entry, copy, limit, go_on).inspect_err(|_| drop(std::fs::remove_file(copy)))
 }
 
-fn write_copy(archive: &dyn Archive, entry: &Entry, copy: &Path, limit: u64, goes_on: &dyn Fn() -> bool) -> io::Result<()> {
+fn write_copy(archive: &dyn Archive, entry: &Entry, copy: &Path, limit: u64, go_on: &dyn Fn() -> bool) -> io::Result<()> {
     if entry.size > limit {
         let most = SizeStyle::Binary.show(limit);
         return Err(io::Error::other(format!("too large for a copy: {most} at most (copy, under [limits] in the settings)")));
     }
     let mut file = File::options().write(true).open(copy)?;
-    send(archive, entry, &mut SharedRequests { to: &mut file, goes_on })?;
+    send(archive, entry, &mut CancellableWriter { to: &mut file, go_on })?;
     file.set_permissions(PermissionsExt::from_mode(0o400))
 }
 
-/// What is written to as long as somebody waits for it.
-struct SharedRequests<'a> {
+/// A writer that fails when the copy is no longer needed.
+struct CancellableWriter<'a> {
     to: &'a mut dyn Write,
-    goes_on: &'a dyn Fn() -> bool,
+    go_on: &'a dyn Fn() -> bool,
 }
 
-impl Write for SharedRequests<'_> {
+impl Write for CancellableWriter<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if (self.goes_on)() { self.to.write(bytes) } else { Err(io::Error::other("stopped")) }
+        if (self.go_on)() { self.to.write(bytes) } else { Err(io::Error::other("stopped")) }
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -139,55 +126,43 @@ impl Write for SharedRequests<'_> {
     }
 }
 
-/// Opens a copy by a command that may end long before the program that it starts. Nothing of it
-/// goes to the terminal.
-///
-/// # Errors
-///
-/// When there is no such command, or it fails.
+/// Opens a copy with a command, which may exit before the program that it starts. Its output is
+/// discarded.
 pub fn launch(launcher: &str, copy: &Path) -> io::Result<()> {
     let mut command = on_file(launcher, copy);
-    // Keys that stop something are for the browser.
+    // Keys that send signals are for the browser.
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
-    ended(launcher, command.status()?)
+    check_status(launcher, command.status()?)
 }
 
-/// Returns what runs a command line, as the user has written it, on a file.
+/// Returns the command that runs a command line on a file.
 fn on_file(line: &str, path: &Path) -> Command {
     let mut command = Command::new("sh");
     command.arg("-c").arg(format!("{line} \"$1\"")).arg("sh").arg(path);
     command
 }
 
-/// Shows a copy in an editor and waits for it. Returns what the user should know.
-///
-/// # Errors
-///
-/// When there is no such program.
+/// Shows a copy in an editor and waits for it. Returns a message if the copy was changed.
 pub fn edit(editor: &str, copy: &Path) -> io::Result<Option<&'static str>> {
     let before = state(copy);
     let status = on_file(editor, copy).status()?;
     let changed = state(copy) != before;
-    ended(editor, status)?;
+    check_status(editor, status)?;
     Ok(changed.then_some("Changes made in the editor are not kept: it had a copy"))
 }
 
-/// Returns what changes when a file is written.
+/// Returns size and modification time of a file.
 fn state(path: &Path) -> Option<(u64, std::time::SystemTime)> {
     let facts = std::fs::metadata(path).ok()?;
     Some((facts.len(), facts.modified().ok()?))
 }
 
-/// Says whether a program did what it was for. The shell that starts it passes on an interrupt that
-/// was typed meanwhile, also one that the program took as a key.
-fn is_well(status: ExitStatus) -> bool {
-    status.success() || status.signal() == Some(SIGINT)
-}
-
-fn ended(program: &str, status: ExitStatus) -> io::Result<()> {
+/// Returns an error if a program failed.
+fn check_status(program: &str, status: ExitStatus) -> io::Result<()> {
     match status.code() {
-        _ if is_well(status) => Ok(()),
-        // What a shell says by numbers.
+        // The shell dies of an interrupt even if the program has handled it as a key.
+        _ if status.success() || status.signal() == Some(SIGINT) => Ok(()),
+        // Exit codes of the shell.
         Some(126) => Err(io::Error::other(format!("'{program}' cannot be run"))),
         Some(127) => Err(io::Error::other(format!("command not found: '{program}'"))),
         _ => Err(io::Error::other(format!("'{program}' ended with {status}"))),
@@ -197,15 +172,11 @@ fn ended(program: &str, status: ExitStatus) -> io::Result<()> {
 fn send(archive: &dyn Archive, entry: &Entry, to: &mut dyn Write) -> io::Result<()> {
     let mut sent = Ok(());
     let read = archive.with_content(entry, Access::Random, &mut |part| {
-        sent = write(to, part);
+        sent = each_run(part, &mut |bytes| to.write_all(bytes));
         if sent.is_ok() { Ok(()) } else { Err(Error::Cancelled) }
     });
     sent?;
     read.map_err(io::Error::other)
-}
-
-fn write(to: &mut dyn Write, part: Part<'_>) -> io::Result<()> {
-    each_run(part, &mut |bytes| to.write_all(bytes))
 }
 
 #[cfg(test)]
@@ -220,7 +191,7 @@ mod tests {
         let archive = sample::with_contents(&[("d/bad\x1b name.txt", b"hello\n")]);
         let (_, entry) = archive.find(b"d/bad\x1b name.txt").unwrap().unwrap();
         let seen = work.path().join("seen");
-        // Notes what it was given, and with which rights.
+        // Records its argument, and the permissions.
         let editor = format!(
             "look() {{ (echo \"$1\"; cat \"$1\"; stat -c %a \"$1\" \"$(dirname \"$1\")\") > '{}'; }}; look",
             seen.display()
@@ -241,7 +212,7 @@ mod tests {
         assert!(told.unwrap().contains("not kept"));
         assert!(edit("exit 3; :", 6).unwrap_err().to_string().contains("3"));
         assert!(edit("true", 5).unwrap_err().to_string().contains("5 B at most"));
-        // A copy that nobody waits for any more is not made.
+        // A cancelled copy is not made.
         let (copies, is_awaited) = (Copies::default(), || false);
         let copy = copies.begin(b"a").unwrap();
         assert!(copy_to(&*archive, &entry, &copy, 6, &is_awaited).unwrap_err().to_string().contains("stopped"));
@@ -276,11 +247,12 @@ mod tests {
         ];
         assert_eq!(shown(0).lines().collect::<Vec<_>>(), rows);
         assert_eq!(shown(1), "Grüße\n");
-        // An interrupt is a key of many pagers.
+        // Many pagers use the interrupt as a key.
         let entry = archive.entry(1).unwrap();
         assert!(page(&*archive, &entry, "kill -INT $$").is_ok());
         assert!(page(&*archive, &entry, "cat > /dev/null; exit 3").unwrap_err().to_string().contains('3'));
-        // One that takes nothing at all, of more than a pipe holds: it is named, with the reason.
+        // A pager that reads nothing, with more content than a pipe holds, is named with the
+        // reason.
         let archive = sample::with_contents(&[("long", "line\n".repeat(100_000).as_bytes())]);
         let told = |pager: &str| page(&*archive, &archive.entry(0).unwrap(), pager).unwrap_err().to_string();
         assert_eq!(told("/nonexistent"), "command not found: '/nonexistent'");

@@ -5,48 +5,28 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What is requested.
+/// The kind of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RequestKind {
-    /// Another archive, or another commit.
     Open,
-    /// Whether a typed or pending change is possible.
     Check,
-    /// Which entries to mark.
     Marks,
-    /// The size of the marked entries.
     Totals,
-    /// The properties of an entry.
     Inspect,
-    /// What compacting would save.
     CompactEstimate,
-    /// The commits.
     Commits,
-    /// Content for the clipboard.
     Content,
-    /// Free space on the disk of the directory being typed.
     FreeSpace,
-    /// Completions of the path being typed.
     Completions,
-    /// Archives to choose from.
     Archives,
-    /// A copy of content for an editor.
     Copy,
-    /// Rows of the list.
     Rows,
-    /// Details of rows: sizes of directories, stored sizes.
     Details,
-    /// The row that starts with the typed letters.
     Jump,
-    /// Rows in a sort order, or that match a filter.
     Arrange,
-    /// The map of sizes.
     Map,
-    /// The preview.
     Preview,
-    /// All occurrences of a text in the preview.
     Occurrences,
-    /// Search results.
     Find,
 }
 
@@ -63,7 +43,6 @@ impl RequestKind {
 /// The ID of a request. Its response carries it, too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct RequestId {
-    /// What is requested.
     pub kind: RequestKind,
     /// Number of the request among those of its kind.
     pub number: u64,
@@ -89,7 +68,6 @@ pub struct Requests {
 }
 
 impl Requests {
-    /// Returns the ID of the newest request of a kind.
     pub fn newest(&self, kind: RequestKind) -> RequestId {
         RequestId { kind, number: self.slots[kind as usize].number }
     }
@@ -112,7 +90,6 @@ impl Requests {
         slot.unanswered = slot.unanswered.saturating_sub(1);
     }
 
-    /// Cancels all requests of a kind.
     pub fn cancel(&mut self, kind: RequestKind) {
         let slot = &mut self.slots[kind as usize];
         *slot = Slot { number: slot.number.wrapping_add(1), ..Slot::default() };
@@ -157,7 +134,6 @@ impl SharedRequests {
         }
     }
 
-    /// Cancels all requests.
     pub fn cancel_all(&self) {
         self.0.iter().for_each(|number| number.store(Self::NONE, Ordering::Relaxed));
     }

@@ -51,7 +51,6 @@ pub struct Scope {
     pub directory: Option<EntryPath>,
     /// Expanded directories, whose children follow them (tree view).
     pub open: Arc<BTreeSet<EntryPath>>,
-    /// Order.
     pub order: Order,
 }
 
@@ -66,13 +65,9 @@ impl Scope {
 /// The requested rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Want {
-    /// The first rows.
     Start,
-    /// The last rows.
     End,
-    /// Rows after a place.
     After(u64),
-    /// Rows before a place.
     Before(u64),
     /// Rows around a place, half of them before it.
     Around(u64),
@@ -83,13 +78,10 @@ pub enum Want {
 /// A row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
-    /// Its place.
     pub place: u64,
-    /// Number of the entry.
     pub number: u64,
     /// Number of expanded directories above it.
     pub depth: u16,
-    /// The entry.
     pub entry: Entry,
 }
 
@@ -103,7 +95,6 @@ impl Row {
 /// A window of rows.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Page {
-    /// The rows in order.
     pub rows: Vec<Row>,
     /// No rows precede them.
     pub first: bool,
@@ -120,11 +111,7 @@ pub struct Page {
 }
 
 /// Fetches up to `count` rows, fewer if their names are long. Stops when `go_on` returns false.
-///
-/// # Errors
-///
-/// Errors from reading the index. Single unreadable entries are counted instead. `Cancelled` if
-/// `go_on` returns false.
+/// Single unreadable entries are counted, not errors.
 pub fn page(archive: &dyn Archive, scope: &Scope, want: &Want, count: usize, go_on: &dyn Fn() -> bool) -> Result<Page> {
     let below = below(archive, scope.directory.as_ref(), go_on)?;
     let page = match &scope.order {
@@ -138,10 +125,6 @@ pub fn page(archive: &dyn Archive, scope: &Scope, want: &Want, count: usize, go_
 
 /// Passes all rows of a scope to `take` in order, one page at a time, with the numbers of all
 /// entries below it. Stops when `take` or `go_on` returns false. Returns whether it ran to the end.
-///
-/// # Errors
-///
-/// Errors from [`page`] and `take`.
 pub fn for_each_page(
     archive: &dyn Archive,
     scope: &Scope,
@@ -166,10 +149,7 @@ pub fn for_each_page(
 }
 
 /// Returns the numbers of all entries below `directory`.
-///
-/// # Errors
-///
-/// `NotFound` if there is no such directory; otherwise as for [`subtree`].
+/// Fails with `NotFound` if there is no such directory.
 pub fn below(archive: &dyn Archive, directory: Option<&EntryPath>, go_on: &dyn Fn() -> bool) -> Result<Range<u64>> {
     let Some(path) = directory else { return Ok(0..archive.entry_count()) };
     let range = subtree(archive, path, go_on)?;
@@ -181,10 +161,6 @@ pub fn below(archive: &dyn Archive, directory: Option<&EntryPath>, go_on: &dyn F
 
 /// Returns the numbers of `directory` and all entries below it. If the index is too damaged,
 /// readable entries are searched one by one as long as `go_on` returns true.
-///
-/// # Errors
-///
-/// Errors from reading the index. `Cancelled` if `go_on` returns false.
 pub fn subtree(archive: &dyn Archive, directory: &EntryPath, go_on: &dyn Fn() -> bool) -> Result<Range<u64>> {
     let damage = match archive.subtree(Some(directory.as_bytes())) {
         Err(error @ Error::Corrupt { .. }) if archive.is_index_damaged() => error,
@@ -218,10 +194,6 @@ fn scan(
 
 /// Sums up a directory and all entries below it. If the index is damaged, readable entries are
 /// summed one by one. Returns `None` if `go_on` returns false or there are too many entries.
-///
-/// # Errors
-///
-/// Errors from reading the index.
 pub fn totals(archive: &dyn Archive, directory: &EntryPath, go_on: &dyn Fn() -> bool) -> Result<Option<Totals>> {
     let numbers = subtree(archive, directory, go_on)?;
     if !archive.is_index_damaged() {

@@ -15,7 +15,7 @@ use crate::canvas::{self, Canvas, Protocol};
 use crate::config::ThemeName;
 use crate::copies::Copies;
 use crate::effect::{Effect, Request};
-use crate::event::Event;
+use crate::event::{Event, Failure, Response};
 use crate::key::Key;
 use crate::keyboard::Keyboard;
 use crate::layout::{SHARE, SHARES};
@@ -37,6 +37,7 @@ use nra_format::error::reason;
 
 /// After this time, a key can cancel making a copy.
 const MOMENT: Duration = Duration::from_millis(200);
+
 /// Runs the browser until the user quits or a signal ends it, and returns the jobs that continue.
 /// Without an archive it asks for one.
 ///
@@ -52,7 +53,7 @@ pub fn run(archive: Option<Opened>, options: &Options) -> io::Result<BackgroundR
     state.layout.preview = options.config.preview;
     state.settings.linear = options.config.linear;
     state.preview.limits = options.config.limits;
-    state.settings.ascii = terminal::is_plain(|name| options.environment.text(name));
+    state.settings.ascii = terminal::is_ascii_only(|name| options.environment.text(name));
     if options.config.remember && !options.read_only {
         state.places.memory = StoredPositions::read();
         state.layout.list_share =
@@ -74,33 +75,34 @@ pub fn run(archive: Option<Opened>, options: &Options) -> io::Result<BackgroundR
     let copies = Copies::default();
     let handle = signals::watch(&sender, options.pass, copies.remover())?;
     let mut screen = Screen::take(options.config.mouse)?;
-    let work = Workers::start(&archive, &sender);
+    let workers = Workers::start(&archive, &sender);
     drop(archive);
-    let ask_ground = needs_ground(options);
+    let asks_background = needs_background(options);
     let known = protocol(options, &state);
     let font = terminal::font();
     // Terminals with pictures report the size of their cells.
-    let told = if ask_ground || known.is_none() && font.is_some() { query(ask_ground)? } else { TerminalReply::default() };
-    if ask_ground {
-        state.settings.theme = theme(options, told.ground);
+    let reply =
+        if asks_background || known.is_none() && font.is_some() { query(asks_background)? } else { TerminalReply::default() };
+    if asks_background {
+        state.settings.theme = theme(options, reply.background);
     }
-    let protocol = known.unwrap_or(if told.sixel && font.is_some() { Protocol::Sixel } else { Protocol::Blocks });
+    let protocol = known.unwrap_or(if reply.sixel && font.is_some() { Protocol::Sixel } else { Protocol::Blocks });
     state.preview.canvas = Canvas { protocol, font: font.unwrap_or(canvas::DEFAULT_FONT), ..Canvas::default() };
-    screen.draws(protocol);
-    let mut session = Session::new(state, work, events);
+    screen.set_protocol(protocol);
+    let mut session = Session::new(state, workers, events);
     session.file = file.unwrap_or_default();
     session.copies = copies;
     let mut effects = match &options.locked {
-        Some(path) => session.feed(Event::Locked(OpenTarget::File(path.clone()), false)),
+        Some(path) => session.feed(Event::Failed(Failure::Locked(OpenTarget::File(path.clone()), false))),
         None => start(&mut session.state),
     };
-    session.keyboard = Some(Keyboard::start(typed(&sender, told.typed), &sender));
+    session.keyboard = Some(Keyboard::start(typed(&sender, reply.typed), &sender));
     let ended = loop {
         effects = match session.turn(effects, screen.terminal()).and_then(|next| {
             if matches!(next, Effect::Quit | Effect::Detach) {
                 Ok(None)
             } else {
-                outside(next, &mut session, &mut screen, &sender, options).map(Some)
+                perform(next, &mut session, &mut screen, &sender, options).map(Some)
             }
         }) {
             Ok(Some(effects)) => effects,
@@ -113,27 +115,29 @@ pub fn run(archive: Option<Opened>, options: &Options) -> io::Result<BackgroundR
     }
     // The terminal is restored before jobs continue without a screen.
     drop(screen);
-    let left = BackgroundRun::new(session, handle);
-    ended.map(|()| left)
+    let background = BackgroundRun::new(session, handle);
+    ended.map(|()| background)
 }
 
 /// Performs an effect that concerns the terminal or opens an archive.
-fn outside(
-    next: Effect,
+fn perform(
+    effect: Effect,
     session: &mut Session,
     screen: &mut Screen,
     events: &Sender<Event>,
     options: &Options,
 ) -> io::Result<Vec<Effect>> {
-    match next {
-        Effect::Suspend => {
-            if !signals::is_job() {
-                session.read_on();
-                return Ok(session.feed(Event::Error("Cannot suspend: no shell would resume nra".to_owned())));
-            }
+    let copy_limit = options.config.limits.copy;
+    let mut failed = None;
+    match effect {
+        Effect::Suspend if signals::is_job() => {
             screen.release();
             // The terminal is taken again when the program is resumed.
             signals::stop();
+        }
+        Effect::Suspend => {
+            session.read_on();
+            failed = Some(Failure::Error("Cannot suspend: no shell would resume nra".to_owned()));
         }
         Effect::Retake => {
             screen.retake()?;
@@ -141,26 +145,20 @@ fn outside(
             let (width, height) = crossterm::terminal::size()?;
             return Ok(session.feed(Event::Resize(width, height)));
         }
-        Effect::Copy(text) => {
-            if let Err(error) = screen.copy(&text) {
-                return Ok(session.feed(trouble("copy", &error)));
-            }
-        }
+        Effect::Copy(text) => failed = screen.copy(&text).err().map(|error| failure("copy", &error)),
         Effect::Page(entry) => {
             let archive = Arc::clone(session.workers.archive());
             let pager = options.environment.command(&["PAGER"], "less");
             let shown = screen.lend(|| program::page(&*archive, &entry, &pager))?;
             session.read_on();
-            if let Err(error) = shown {
-                return Ok(session.feed(trouble("show it in another program", &error)));
-            }
+            failed = shown.err().map(|error| failure("show it in another program", &error));
         }
-        Effect::Request(id, Request::Copy(entry)) => match fetch(id, entry, session, events, options.config.limits.copy) {
+        Effect::Request(id, Request::Copy(entry)) => match copy_for_editor(id, entry, session, events, copy_limit) {
             Ok(true) => {}
             Ok(false) => session.read_on(),
             Err(error) => {
                 session.read_on();
-                return Ok(session.feed(Event::Response(id, Box::new(told_of_copy(Err(error))))));
+                return Ok(session.feed(Event::Response(id, copy_response(Err(error)))));
             }
         },
         Effect::Edit(copy) => {
@@ -168,37 +166,34 @@ fn outside(
             let edited = screen.lend(|| program::edit(&editor, &copy))?;
             session.copies.remove(&copy);
             session.read_on();
-            match edited {
-                Ok(None) => {}
-                Ok(Some(remark)) => return Ok(session.feed(Event::Error(remark.to_owned()))),
-                Err(error) => return Ok(session.feed(trouble("show it in another program", &error))),
-            }
+            failed = match edited {
+                Ok(remark) => remark.map(|remark| Failure::Error(remark.to_owned())),
+                Err(error) => Some(failure("show it in another program", &error)),
+            };
         }
         Effect::Launch(entry) => {
-            if let Err(error) = launch(entry, session, events, options) {
-                return Ok(session.feed(trouble("make a copy of it", &error)));
-            }
+            failed = launch(entry, session, events, options).err().map(|error| failure("make a copy of it", &error));
         }
         Effect::Request(id, Request::Open(OpenTarget::Parent, _)) => return Ok(opening::step_out(id, session)),
         Effect::Request(id, Request::Open(target, password)) => opening::open(id, target, password, session, events, options),
         Effect::Request(id, Request::Commits) => opening::list_commits(id, session, events, options),
         Effect::Request(id, Request::Archives) => {
-            let (look, events) = (Arc::clone(&options.look), events.clone());
+            let (list, events) = (Arc::clone(&options.list_archives), events.clone());
             thread::spawn(move || {
-                let archives = Event::Archives(catch_fault(Vec::new(), || look()));
-                drop(events.send(Event::Response(id, Box::new(archives))));
+                let archives = Response::Archives(catch_fault(Vec::new(), || list()));
+                drop(events.send(Event::Response(id, archives)));
             });
         }
         Effect::Redraw => screen.clear()?,
         // Workers and the caller perform the others.
         Effect::Request(..) | Effect::Start(..) | Effect::Stop(_) | Effect::Pause(..) | Effect::Quit | Effect::Detach => {}
     }
-    Ok(Vec::new())
+    Ok(failed.map_or_else(Vec::new, |failure| session.feed(Event::Failed(failure))))
 }
 
 /// Makes a copy of content for an editor on a thread. Returns whether it was made at once; until
 /// then, keys typed are for the editor.
-fn fetch(id: RequestId, entry: Entry, session: &Session, events: &Sender<Event>, limit: u64) -> io::Result<bool> {
+fn copy_for_editor(id: RequestId, entry: Entry, session: &Session, events: &Sender<Event>, limit: u64) -> io::Result<bool> {
     let copy = session.copies.begin(entry.path.name())?;
     let archive = Arc::clone(session.workers.archive());
     let (events, is_awaited) = (events.clone(), session.workers.awaits(id));
@@ -206,15 +201,15 @@ fn fetch(id: RequestId, entry: Entry, session: &Session, events: &Sender<Event>,
     thread::spawn(move || {
         let make = || program::copy_to(&*archive, &entry, &copy, limit, &is_awaited).map(|()| copy);
         let copied = catch_fault(Err(io::Error::other(FAULT)), make);
-        drop(events.send(Event::Response(id, Box::new(told_of_copy(copied)))));
+        drop(events.send(Event::Response(id, copy_response(copied))));
         drop(running);
     });
     Ok(has_ended.recv_timeout(MOMENT) == Err(RecvTimeoutError::Disconnected))
 }
 
-/// Returns the event for a copy or for its error.
-fn told_of_copy(copy: io::Result<PathBuf>) -> Event {
-    copy.map_or_else(|error| trouble("make a copy of it", &error), Event::CopyReady)
+/// Returns the response for a copy or for its error.
+fn copy_response(copy: io::Result<PathBuf>) -> Response {
+    copy.map_or_else(|error| Response::Failed(failure("make a copy of it", &error)), Response::CopyReady)
 }
 
 /// Makes a copy of content and opens it in the default program, on a thread.
@@ -228,7 +223,7 @@ fn launch(entry: Entry, session: &Session, events: &Sender<Event>, options: &Opt
             program::launch(&launcher, &copy)
         };
         if let Err(error) = catch_fault(Err(io::Error::other(FAULT)), launch) {
-            drop(events.send(trouble("open it", &error)));
+            drop(events.send(Event::Failed(failure("open it", &error))));
         }
     });
     Ok(())
@@ -248,22 +243,24 @@ fn remember(state: &mut State) {
 }
 
 /// Returns the colours from the settings, the environment or the terminal's response.
-fn theme(options: &Options, told: Option<Background>) -> Theme {
+fn theme(options: &Options, reply: Option<Background>) -> Theme {
     let variable = |name: &str| options.environment.text(name);
     let depth = terminal::depth(variable);
-    let ground = terminal::ground(variable).or(told).unwrap_or_default();
+    let background = terminal::background(variable).or(reply).unwrap_or_default();
     match options.config.theme {
-        ThemeName::Auto => Theme::new(ground, depth),
+        ThemeName::Auto => Theme::new(background, depth),
         ThemeName::Dark => Theme::new(Background::Dark, depth),
         ThemeName::Light => Theme::new(Background::Light, depth),
-        ThemeName::Mono => Theme::new(ground, Depth::Mono),
+        ThemeName::Mono => Theme::new(background, Depth::Mono),
     }
 }
 
 /// Returns whether the colours depend on the terminal's response.
-fn needs_ground(options: &Options) -> bool {
+fn needs_background(options: &Options) -> bool {
     let variable = |name: &str| options.environment.text(name);
-    options.config.theme == ThemeName::Auto && terminal::depth(variable) != Depth::Mono && terminal::ground(variable).is_none()
+    options.config.theme == ThemeName::Auto
+        && terminal::depth(variable) != Depth::Mono
+        && terminal::background(variable).is_none()
 }
 
 /// Returns how pictures are drawn according to settings and environment; `None` if the terminal has
@@ -278,26 +275,27 @@ fn protocol(options: &Options, state: &State) -> Option<Protocol> {
     options.config.pictures.protocol(rich).or_else(by_environment)
 }
 
-/// Returns the event for an error, which asks for a password if one is missing.
-fn trouble(what: &str, error: &io::Error) -> Event {
-    if let Some(wrong) = error.get_ref().and_then(|inner| inner.downcast_ref()).and_then(missing_password) {
-        return Event::Locked(OpenTarget::Unlocked, wrong);
-    }
-    Event::Error(format!("cannot {what}: {}", reason(error)))
+/// Returns the failure of an action, which asks for a password if one is missing.
+fn failure(action: &str, error: &io::Error) -> Failure {
+    let wrong = error.get_ref().and_then(|inner| inner.downcast_ref()).and_then(missing_password);
+    wrong.map_or_else(
+        || Failure::Error(format!("cannot {action}: {}", reason(error))),
+        |wrong| Failure::Locked(OpenTarget::Unlocked, wrong),
+    )
 }
 
 /// Reads events from the terminal, after those read during start-up.
 fn typed(events: &Sender<Event>, before: Vec<Key>) -> Box<dyn FnMut(Option<Duration>) -> io::Result<Option<Event>> + Send> {
     let events = events.clone();
     let mut before: VecDeque<Event> = before.into_iter().map(Event::Key).collect();
-    Box::new(move |patience| {
+    Box::new(move |timeout| {
         loop {
             if let Some(event) = before.pop_front() {
                 return Ok(Some(event));
             }
-            let Some(event) = read(patience)? else { return Ok(None) };
+            let Some(event) = read(timeout)? else { return Ok(None) };
             if begins_late(&event) {
-                match rest_of_late(&mut |patience| read(Some(patience)))? {
+                match rest_of_late(&mut |timeout| read(Some(timeout)))? {
                     Some(typed) => before.extend(typed),
                     None => continue,
                 }
@@ -312,10 +310,10 @@ fn typed(events: &Sender<Event>, before: Vec<Key>) -> Box<dyn FnMut(Option<Durat
 }
 
 /// Reads an event from the terminal; `None` after a time-out.
-fn read(patience: Option<Duration>) -> io::Result<Option<Event>> {
+fn read(timeout: Option<Duration>) -> io::Result<Option<Event>> {
     loop {
-        if let Some(patience) = patience
-            && !event::poll(patience)?
+        if let Some(timeout) = timeout
+            && !event::poll(timeout)?
         {
             return Ok(None);
         }

@@ -13,7 +13,7 @@ use ratatui::backend::Backend;
 
 use crate::copies::Copies;
 use crate::effect::Effect;
-use crate::event::Event;
+use crate::event::{Event, Response};
 use crate::keyboard::Keyboard;
 use crate::requests::RequestId;
 use crate::state::{Facts, State};
@@ -34,7 +34,6 @@ pub(super) type Found = (Arc<dyn Archive>, Option<PathBuf>);
 
 /// State, workers and time of a run.
 pub struct Session {
-    /// The state.
     pub state: State,
     pub(super) workers: Workers,
     pub(super) events: Receiver<Event>,
@@ -57,14 +56,12 @@ pub struct Session {
     pending: Option<Instant>,
     /// The signal that asked the program to exit.
     pub(super) ended_by: Option<i32>,
-    /// Time of the last frame.
     drawn: Instant,
     /// Jobs continue without a screen.
     pub(super) detached: bool,
 }
 
 impl Session {
-    /// Starts a session.
     pub fn new(state: State, workers: Workers, events: Receiver<Event>) -> Self {
         let (started, outside, opened) = (Instant::now(), VecDeque::new(), Arc::default());
         let drawn = started.checked_sub(FRAME).unwrap_or(started);
@@ -88,10 +85,6 @@ impl Session {
     }
 
     /// Runs until an effect is for the caller.
-    ///
-    /// # Errors
-    ///
-    /// Errors of the terminal.
     pub fn turn<B: Backend<Error = io::Error>>(
         &mut self,
         mut effects: Vec<Effect>,
@@ -162,7 +155,6 @@ impl Session {
         effects
     }
 
-    /// Processes an event.
     fn process(&mut self, event: Event) -> Vec<Effect> {
         let typed = matches!(event, Event::Key(_) | Event::Paste(_) | Event::Mouse(_) | Event::Resize(..));
         if let Some(keyboard) = self.keyboard.as_mut().filter(|_| typed) {
@@ -189,14 +181,12 @@ impl Session {
         if let Event::Terminate(signal) = event {
             self.ended_by = Some(signal);
         }
-        if let Event::Response(id, answer) = &event
-            && let Event::CopyReady(copy) = &**answer
+        if let Event::Response(id, Response::CopyReady(copy)) = &event
             && !self.state.requests.awaits(*id)
         {
             self.copies.remove(copy);
         }
-        if let Event::Response(id, answer) = &event
-            && let Event::Opened(facts) = &**answer
+        if let Event::Response(id, Response::Opened(facts)) = &event
             && let Some((archive, file)) = self.opened.lock().unwrap_or_else(PoisonError::into_inner).remove(id)
             && self.state.requests.awaits(*id)
         {
@@ -258,7 +248,7 @@ mod tests {
             if given_up {
                 session.state.requests.cancel(RequestKind::Copy);
             }
-            let effects = session.feed(Event::Response(id, Box::new(Event::CopyReady(copy.clone()))));
+            let effects = session.feed(Event::Response(id, Response::CopyReady(copy.clone())));
             assert_eq!((effects.contains(&Effect::Edit(copy.clone())), copy.exists()), (!given_up, !given_up));
         }
     }

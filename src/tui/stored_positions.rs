@@ -14,7 +14,6 @@ use etcetera::BaseStrategy;
 use serde::{Deserialize, Serialize};
 
 use crate::state::arrange::Sort;
-use nra_format::path::EntryPath;
 
 /// Most archives that are stored.
 const MAX_PLACES: usize = 100;
@@ -41,25 +40,13 @@ pub struct StoredPosition {
     pub archive: String,
     /// The directory; empty = the top.
     pub directory: String,
-    /// The entry under the cursor.
     pub entry: String,
-    /// The order.
     pub sort: Sort,
-    /// The other way round.
     pub reverse: bool,
-    /// As a tree.
     pub tree: bool,
 }
 
-impl StoredPosition {
-    /// Returns a stored path.
-    pub fn path(text: &str) -> Option<EntryPath> {
-        EntryPath::try_from(text).ok()
-    }
-}
-
 impl StoredPositions {
-    /// Returns the position in an archive.
     pub fn place(&self, archive: &str) -> Option<&StoredPosition> {
         self.places.iter().find(|place| place.archive == archive)
     }
@@ -82,17 +69,12 @@ impl StoredPositions {
         self.places = places;
     }
 
-    /// Reads the stored positions.
     pub fn read() -> Self {
         file().and_then(|path| read(&path).ok()).unwrap_or_default()
     }
 
     /// Writes the stored positions, merged with those of other runs; `archives` are those of this
     /// run.
-    ///
-    /// # Errors
-    ///
-    /// Errors of the system.
     pub fn write(mut self, archives: &[String]) -> io::Result<()> {
         let Some(path) = file() else { return Ok(()) };
         self.merge(read(&path).unwrap_or_default(), archives);

@@ -9,33 +9,25 @@ use nra_convert::Overwrite;
 /// What a job does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Task {
-    /// Extract entries.
     Extract {
-        /// Numbers of the entries.
         ranges: Vec<Range<u64>>,
-        /// The target directory.
         target: PathBuf,
-        /// Leading path components to strip.
         strip: usize,
         /// What to do about existing files.
         overwrite: Overwrite,
     },
     /// Write changes as one commit.
     Change {
-        /// The archive.
         file: PathBuf,
         /// The commit the changes were made for.
         commit: u64,
         /// Message of the new commit.
         message: String,
-        /// The changes.
         changes: Vec<PendingChange>,
     },
     /// Return to an earlier commit.
     Revert {
-        /// The archive.
         file: PathBuf,
-        /// That commit.
         commit: u64,
         /// Numbers of the entries to restore from it, `None` = everything.
         ranges: Option<Vec<Range<u64>>>,
@@ -43,25 +35,17 @@ pub enum Task {
         over: Option<u64>,
     },
     /// Compact the archive to its newest commit.
-    Compact {
-        /// The archive.
-        file: PathBuf,
-        /// That commit.
-        commit: u64,
-    },
-    /// Convert the archive.
+    Compact { file: PathBuf, commit: u64 },
     Convert {
         /// The new archive; its extension selects the format.
         output: PathBuf,
     },
     /// Write readable entries to a new archive.
     Salvage {
-        /// Its file.
         output: PathBuf,
         /// Message of its commit.
         message: String,
     },
-    /// Verify entries.
     Verify {
         /// Their numbers, `None` = the whole archive.
         ranges: Option<Vec<Range<u64>>>,

@@ -24,41 +24,35 @@ const MAX_ANSWER: usize = 1024;
 /// The response of the terminal.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TerminalReply {
-    /// Its background.
-    pub ground: Option<Background>,
-    /// It draws sixels.
+    pub background: Option<Background>,
     pub sixel: bool,
     /// Keys that were pressed meanwhile.
     pub typed: Vec<Key>,
 }
 
-/// Queries the terminal for sixel support, and for its background if `ground`. It does nothing if
+/// Queries the terminal for sixel support, and for its background if `background`. It does nothing if
 /// keys are waiting, which the response would be mixed with. Call it in raw mode, while nothing
 /// else reads from the terminal.
-///
-/// # Errors
-///
-/// Errors of the system.
-pub fn query(ground: bool) -> io::Result<TerminalReply> {
+pub fn query(background: bool) -> io::Result<TerminalReply> {
     if crossterm::event::poll(Duration::ZERO).unwrap_or(true) {
         return Ok(TerminalReply::default());
     }
     let before = tcgetattr(stdin())?;
-    let mut patient = before.clone();
-    // A read ends with what is there, or after a while with nothing.
-    patient.special_codes[SpecialCodeIndex::VMIN] = 0;
-    patient.special_codes[SpecialCodeIndex::VTIME] = TENTHS;
-    tcsetattr(stdin(), OptionalActions::Now, &patient)?;
-    let answer = question(ground);
+    let mut timed = before.clone();
+    // A read returns available bytes, or nothing after a time-out.
+    timed.special_codes[SpecialCodeIndex::VMIN] = 0;
+    timed.special_codes[SpecialCodeIndex::VTIME] = TENTHS;
+    tcsetattr(stdin(), OptionalActions::Now, &timed)?;
+    let answer = ask(background);
     tcsetattr(stdin(), OptionalActions::Now, &before)?;
-    Ok(understood(&answer?))
+    Ok(parse_reply(&answer?))
 }
 
-fn question(ground: bool) -> io::Result<Vec<u8>> {
+fn ask(background: bool) -> io::Result<Vec<u8>> {
     // Every terminal responds to the second query, and in order, which distinguishes silence from
     // slowness.
-    let questions: &[u8] = if ground { b"\x1b]11;?\x1b\\\x1b[c" } else { b"\x1b[c" };
-    stdout().write_all(questions)?;
+    let queries: &[u8] = if background { b"\x1b]11;?\x1b\\\x1b[c" } else { b"\x1b[c" };
+    stdout().write_all(queries)?;
     stdout().flush()?;
     let (mut answer, mut part, started) = (Vec::new(), [0; 256], Instant::now());
     while answer.len() < MAX_ANSWER && attributes(&answer).is_none() && started.elapsed() < LONGEST {
@@ -73,20 +67,20 @@ fn question(ground: bool) -> io::Result<Vec<u8>> {
 }
 
 /// Separates responses from keys.
-fn understood(bytes: &[u8]) -> TerminalReply {
+fn parse_reply(bytes: &[u8]) -> TerminalReply {
     let mut rest = bytes.to_vec();
     let sixel = attributes(&rest).is_some_and(|(start, end)| {
         let answer: Vec<u8> = rest.drain(start..=end).collect();
-        // The first number is the class of the terminal, the others what it can.
+        // The first number is the class of the terminal, the others are its features.
         answer[3..answer.len() - 1].split(|byte| *byte == b';').skip(1).any(|number| number == b"4")
     });
-    let ground = color(&rest).and_then(|(start, end)| {
+    let background = color(&rest).and_then(|(start, end)| {
         let answer: Vec<u8> = rest.drain(start..end).collect();
         let text = std::str::from_utf8(&answer[5..]).ok()?;
         let text = text.trim_end_matches(['\x07', '\\', '\x1b']);
         Some(if lightness(text)? > 0.5 { Background::Light } else { Background::Dark })
     });
-    TerminalReply { ground, sixel, typed: Key::decode(&rest) }
+    TerminalReply { background, sixel, typed: Key::decode(&rest) }
 }
 
 /// Returns whether a key may be the start of a late response: `ESC ]`.
@@ -96,10 +90,6 @@ pub fn begins_late(event: &Event) -> bool {
 
 /// Reads the rest of a late response from `next`, which returns `None` after a time-out. Returns
 /// the keys if it was not a response.
-///
-/// # Errors
-///
-/// Those of `next`.
 pub fn rest_of_late(next: &mut dyn FnMut(Duration) -> io::Result<Option<Event>>) -> io::Result<Option<Vec<Event>>> {
     let mut taken = Vec::new();
     while taken.len() < MAX_ANSWER
@@ -121,15 +111,14 @@ fn is_key(event: &Event, name: &str) -> bool {
     matches!(event, Event::Key(key) if name.parse() == Ok(*key))
 }
 
-/// Returns where an answer to DA1 lies, first byte and last: `ESC [ ? 62 ; 4 c`.
+/// Returns the position of a response to DA1, `ESC [ ? 62 ; 4 c`: its first and last byte.
 fn attributes(bytes: &[u8]) -> Option<(usize, usize)> {
     let start = find(bytes, b"\x1b[?")?;
     let end = bytes[start + 3..].iter().position(|byte| !byte.is_ascii_digit() && *byte != b';')? + start + 3;
     (bytes[end] == b'c').then_some((start, end))
 }
 
-/// Returns where an answer to OSC 11 lies, first byte and the one behind it: `ESC ] 11 ; rgb:…
-/// BEL`, or with `ESC \` at its end.
+/// Returns start and end of a response to OSC 11: `ESC ] 11 ; rgb:… BEL`, or `ESC \` instead of BEL.
 fn color(bytes: &[u8]) -> Option<(usize, usize)> {
     let start = find(bytes, b"\x1b]11;")?;
     let rest = &bytes[start + 5..];
@@ -141,7 +130,7 @@ fn find(bytes: &[u8], what: &[u8]) -> Option<usize> {
     bytes.windows(what.len()).position(|part| part == what)
 }
 
-/// Returns how light `rgb:ffff/ffff/ffff` is to the eye, 0 to 1. A channel has one to four digits.
+/// Returns the perceived lightness of `rgb:ffff/ffff/ffff`, 0 to 1. A channel has one to four digits.
 fn lightness(text: &str) -> Option<f64> {
     let channels = text.strip_prefix("rgb:").or_else(|| text.strip_prefix("rgba:"))?;
     let mut values = channels.split('/').map(|digits| {
@@ -172,26 +161,26 @@ mod tests {
         for end in ["ctrl-g", "alt-\\"] {
             assert_eq!(take(&format!("1 1 ; r g b : 0 0 / f f / 0 0 {end} j d")), "j d");
         }
-        // Typed by somebody.
+        // Typed by the user.
         assert_eq!([take(""), take("j d"), take("1 d"), take("1 1 ; r")], ["", "j d", "1 d", "1 1 ; r"]);
     }
 
     #[test]
     fn sixel_support_is_detected() {
-        let told = |bytes: &[u8]| (understood(bytes).sixel, understood(bytes).typed);
-        assert_eq!(told(b"\x1b[?62;4;22c"), (true, vec![]));
-        assert_eq!(told(b"\x1b[?64;1;2;6c"), (false, vec![]));
+        let reply = |bytes: &[u8]| (parse_reply(bytes).sixel, parse_reply(bytes).typed);
+        assert_eq!(reply(b"\x1b[?62;4;22c"), (true, vec![]));
+        assert_eq!(reply(b"\x1b[?64;1;2;6c"), (false, vec![]));
         // The class of a terminal is no ability, nor is 14 or 42.
-        assert_eq!(told(b"\x1b[?4;14;42c"), (false, vec![]));
-        assert_eq!(told(b"j\x1b[?1;4ck"), (true, keys("j k")));
+        assert_eq!(reply(b"\x1b[?4;14;42c"), (false, vec![]));
+        assert_eq!(reply(b"j\x1b[?1;4ck"), (true, keys("j k")));
         for cut in 0..8 {
-            assert!(!told(&b"\x1b[?62;4c"[..cut]).0);
+            assert!(!reply(&b"\x1b[?62;4c"[..cut]).0);
         }
     }
 
     #[test]
     fn background_is_detected_and_keys_are_kept() {
-        for (answer, ground) in [
+        for (answer, background) in [
             ("rgb:ffff/ffff/ffff\x07", Some(Background::Light)),
             ("rgb:1e1e/1e1e/2e2e\x1b\\", Some(Background::Dark)),
             ("rgb:f/f/8\x07", Some(Background::Light)),
@@ -202,12 +191,12 @@ mod tests {
         ] {
             let bytes = format!("j\x1b]11;{answer}/\x1b[?62;4ck\r");
             assert_eq!(
-                understood(bytes.as_bytes()),
-                TerminalReply { ground, sixel: true, typed: keys("j / k enter") },
+                parse_reply(bytes.as_bytes()),
+                TerminalReply { background, sixel: true, typed: keys("j / k enter") },
                 "{answer:?}"
             );
         }
         // Silence, with keys.
-        assert_eq!(understood(b"\x1b[B\x1b[5~G").typed, keys("down pageup G"));
+        assert_eq!(parse_reply(b"\x1b[B\x1b[5~G").typed, keys("down pageup G"));
     }
 }

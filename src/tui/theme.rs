@@ -30,9 +30,7 @@ pub enum Background {
 /// The style of each role.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Theme {
-    /// The supported colours.
     pub depth: Depth,
-    /// Ordinary text.
     pub text: Style,
     /// Less important text: column headers, rules, line numbers.
     pub dim: Style,
@@ -52,11 +50,8 @@ pub struct Theme {
     pub accent: Style,
     /// Matching letters of a search.
     pub hit: Style,
-    /// Warnings.
     pub warning: Style,
-    /// Errors.
     pub error: Style,
-    /// Success.
     pub success: Style,
     /// Control characters and other bytes that are not text.
     pub symbol: Style,

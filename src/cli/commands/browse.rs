@@ -27,7 +27,6 @@ use nra_tui::background::{BackgroundRun, JobReport};
 use nra_tui::canvas::Pictures;
 use nra_tui::config::{Config, ThemeName};
 use nra_tui::environment::Environment;
-use nra_tui::glyphs;
 use nra_tui::open_target::OpenTarget;
 use nra_tui::options::{Opened, Opener, Options};
 use nra_tui::run;
@@ -192,9 +191,9 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     config.mouse &= !args.no_mouse && !config.linear;
     config.preview &= !config.linear;
     let opener = opener(opened.as_ref(), options);
-    let look = Arc::new(move || archives_in(&folder));
+    let list_archives = Arc::new(move || archives_in(&folder));
     let (pass, read_only) = (signals::discard_interrupt, args.read_only);
-    let options = Options { environment, config, warnings, opener, pass, archives, look, locked, read_only };
+    let options = Options { environment, config, warnings, opener, pass, archives, list_archives, locked, read_only };
     // Signals end the browser, which restores the terminal. Jobs that continue without it stop cleanly.
     let _clean = CleanStop::begin();
     let attended = SignalsHandled::begin();
@@ -212,9 +211,9 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
 fn follow(mut left: BackgroundRun, ui: &Ui) -> CommandResult {
     let console = ui.console();
     let mut failed = None;
-    while let Some(report) = left.tell() {
+    while let Some(report) = left.next_report() {
         match report {
-            JobReport::GoingOn(count) => {
+            JobReport::Continuing(count) => {
                 console.note(&format!(
                     "{} still running; press ctrl-c to stop",
                     nra_text::counted(count as u64, "job is", "jobs are")
@@ -358,7 +357,7 @@ fn open_damaged(path: &Path, options: &OpenOptions, error: Error) -> Result<(Nra
 /// Returns the name of an archive for the screen.
 fn name(path: &Path) -> String {
     let name = path.file_name().unwrap_or(path.as_os_str());
-    glyphs::shown(name.as_bytes())
+    nra_text::printable(name.as_bytes())
 }
 
 /// Returns the archives in a directory, sorted by name.

@@ -22,22 +22,17 @@ const MAX_VALUE_WIDTH: usize = 500;
 /// A page of details.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Details {
-    /// Its lines.
     pub lines: Vec<Line>,
 }
 
 /// A line of details.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Line {
-    /// A label and its value.
     Field(String, String),
     /// Name and size of an entry, and whether it is a directory.
     Child(String, String, bool),
-    /// A remark.
     Remark(String),
-    /// An error.
     Problem(String),
-    /// A blank line.
     Space,
 }
 
@@ -66,19 +61,15 @@ impl Scrolled for Details {
 
 /// Collects the details of an entry: all of them, or those that replace content. Up to `most`
 /// entries below a directory are summarised. Slow parts stop when `awaited` returns false.
-///
-/// # Errors
-///
-/// Errors from reading the index.
 pub fn load(archive: &dyn Archive, entry: &Entry, all: bool, most: u64, awaited: &dyn Fn() -> bool) -> Result<Details> {
     let mut details = Details::default();
     if all {
-        details.field("path", &glyphs::shown(entry.path.as_bytes()));
+        details.field("path", &glyphs::printable(entry.path.as_bytes()));
         details.field("kind", nra_text::kind(entry.kind));
     }
     match entry.kind {
         Kind::Directory => directory(archive, entry, &mut details, awaited)?,
-        Kind::Symlink => details.field("target", &glyphs::shown(&entry.target)),
+        Kind::Symlink => details.field("target", &glyphs::printable(&entry.target)),
         Kind::File => {
             details.field("size", &bytes(entry.size));
             if let Some(stored) = archive.stored_bytes(entry)? {
@@ -128,7 +119,7 @@ fn children(archive: &dyn Archive, entry: &Entry, details: &mut Details, awaited
     details.lines.push(Line::Space);
     for row in &page.rows {
         let directory = row.entry.kind == Kind::Directory;
-        let name = glyphs::shown_within(row.entry.path.name(), MAX_VALUE_WIDTH);
+        let name = glyphs::printable_within(row.entry.path.name(), MAX_VALUE_WIDTH);
         let size = if row.entry.kind == Kind::File { SizeStyle::Binary.show(row.entry.size) } else { String::new() };
         details.lines.push(Line::Child(if directory { format!("{name}/") } else { name }, size, directory));
     }
@@ -145,7 +136,7 @@ fn common(entry: &Entry, details: &mut Details) {
     details.field("mode", &format!("{} ({:04o})", nra_text::mode(entry.kind, entry.metadata.mode), entry.metadata.mode));
     if let Some(owner) = &entry.metadata.owner {
         let name =
-            |name: &[u8], id: u64| if name.is_empty() { id.to_string() } else { format!("{} ({id})", glyphs::shown(name)) };
+            |name: &[u8], id: u64| if name.is_empty() { id.to_string() } else { format!("{} ({id})", glyphs::printable(name)) };
         details.field("owner", &format!("{} : {}", name(&owner.user, owner.user_id), name(&owner.group, owner.group_id)));
     }
     if entry.link_group != 0 {
@@ -155,7 +146,8 @@ fn common(entry: &Entry, details: &mut Details) {
         details.lines.push(Line::Remark("not stored itself, only entries below it".to_owned()));
     }
     for attribute in entry.metadata.attributes.iter() {
-        details.field(&glyphs::shown(&attribute.name), &glyphs::shown(&attribute.value[..attribute.value.len().min(256)]));
+        details
+            .field(&glyphs::printable(&attribute.name), &glyphs::printable(&attribute.value[..attribute.value.len().min(256)]));
     }
 }
 
@@ -164,17 +156,16 @@ fn content_format(archive: &dyn Archive, entry: &Entry, details: &mut Details) {
     match archive.describe(Some(entry)) {
         Ok(Some(table)) => {
             details.field("archive", &archive.container().to_string());
-            details.field("format", &glyphs::shown(format!("{} {}", table.format, table.brief).trim_end().as_bytes()));
+            details.field("format", &glyphs::printable(format!("{} {}", table.format, table.brief).trim_end().as_bytes()));
             for (label, value) in &table.facts {
-                details.field(&glyphs::shown(label.as_bytes()), &glyphs::shown(value.as_bytes()));
+                details.field(&glyphs::printable(label.as_bytes()), &glyphs::printable(value.as_bytes()));
             }
         }
         Ok(None) => {}
-        Err(error) => details.lines.push(Line::Problem(glyphs::shown(error.to_string().as_bytes()))),
+        Err(error) => details.lines.push(Line::Problem(glyphs::printable(error.to_string().as_bytes()))),
     }
 }
 
-/// Draws details.
 pub fn view(details: &Details, scroll: Scroll, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     let labels = details.lines.iter().filter_map(|line| match line {
         Line::Field(label, _) => Some(glyphs::width(label)),

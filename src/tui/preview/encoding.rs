@@ -13,9 +13,7 @@ pub enum Encoding {
     /// UTF-8, including ASCII.
     #[default]
     Utf8,
-    /// UTF-16, little-endian.
     Utf16Le,
-    /// UTF-16, big-endian.
     Utf16Be,
     /// Latin-1 with the additions of Windows-1252.
     Latin,

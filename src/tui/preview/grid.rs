@@ -24,13 +24,10 @@ const MAX_CELL_LEN: usize = 160;
 /// A window of rows.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Page {
-    /// Name of the format.
     pub format: &'static str,
     /// Labels and values above the rows. They scroll with the rows.
     pub facts: Vec<(String, String)>,
-    /// Column headers.
     pub heads: Vec<String>,
-    /// The rows.
     pub rows: Vec<Row>,
     /// Width of each column, in columns of the screen.
     pub widths: Vec<usize>,
@@ -40,9 +37,7 @@ pub struct Page {
     pub separator: Option<u8>,
     /// Number of rows that are not loaded although the window is complete.
     pub hidden_rows: u64,
-    /// The window starts at the start of the content.
     pub at_start: bool,
-    /// The window ends at the end of the content.
     pub at_end: bool,
 }
 
@@ -82,7 +77,7 @@ impl Page {
 
 impl From<Description> for Page {
     fn from(table: Description) -> Self {
-        let printable = |text: &str| glyphs::shown(text.as_bytes());
+        let printable = |text: &str| glyphs::printable(text.as_bytes());
         let hidden_rows = table.row_count - table.rows.len() as u64;
         let rows = table.rows.iter();
         let rows = rows.map(|row| Row { offset: 0, cells: row.iter().map(|cell| printable(cell)).collect() }).collect();
@@ -133,10 +128,6 @@ impl Scrolled for Page {
 }
 
 /// Loads a window of separated values.
-///
-/// # Errors
-///
-/// Errors from reading the archive.
 pub fn load(archive: &dyn Archive, entry: &Entry, request: &Request, separator: u8, encoding: Encoding) -> Result<Page> {
     let window = Window::read(archive, entry, request.offset, 1, request.limits.window)?;
     Ok(page(&window, separator, encoding))
@@ -238,7 +229,7 @@ fn row(bytes: &[u8], separator: u8, encoding: Encoding) -> (Vec<String>, usize, 
     let mut at = 0;
     let mut finish = |cell: &mut Vec<u8>| {
         if cells.len() < MAX_COLUMNS {
-            cells.push(glyphs::shown(&encoding.decode(cell)));
+            cells.push(glyphs::printable(&encoding.decode(cell)));
         }
         cell.clear();
     };

@@ -21,11 +21,9 @@ const MIN_HEIGHT_FOR_NUMBERS: u16 = 8;
 pub struct Page {
     /// Its offset in the content, in bytes.
     pub offset: u64,
-    /// The bytes.
     pub bytes: Vec<u8>,
     /// Bytes per row.
     pub columns: u16,
-    /// Length of the whole content, in bytes.
     pub size: u64,
 }
 
@@ -126,10 +124,6 @@ pub fn columns(width: u16) -> u16 {
 }
 
 /// Loads a window of bytes.
-///
-/// # Errors
-///
-/// Errors from reading the archive.
 pub fn load(archive: &dyn Archive, entry: &Entry, request: &Request) -> Result<Page> {
     let columns = request.hex_columns.max(1);
     let Window { offset, bytes, size } = Window::read(archive, entry, request.offset, u64::from(columns), request.limits.window)?;

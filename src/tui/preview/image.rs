@@ -4,7 +4,7 @@
 //! dropped after decoding; its size is checked in advance. Images that are too large are described
 //! but not drawn.
 
-use std::io::{self, BufRead, Cursor, Read, Seek, SeekFrom};
+use std::io::{self, BufReader, Cursor, Read, Seek, SeekFrom};
 use std::sync::Arc;
 
 use image::{DynamicImage, ImageDecoder, ImageError, ImageFormat, ImageReader, Limits};
@@ -35,7 +35,6 @@ const SHADES: [&str; 5] = [" ", "░", "▒", "▓", "█"];
 /// An image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page {
-    /// Name of the format.
     pub format: &'static str,
     /// Width and height of the image, in pixels.
     pub size: (u32, u32),
@@ -84,16 +83,6 @@ impl Read for CancellableReader<'_> {
     }
 }
 
-impl BufRead for CancellableReader<'_> {
-    fn fill_buf(&mut self) -> io::Result<&[u8]> {
-        if (self.1)() { self.0.fill_buf() } else { Err(io::ErrorKind::ConnectionAborted.into()) }
-    }
-
-    fn consume(&mut self, amount: usize) {
-        self.0.consume(amount);
-    }
-}
-
 impl Seek for CancellableReader<'_> {
     fn seek(&mut self, position: SeekFrom) -> io::Result<u64> {
         self.0.seek(position)
@@ -101,11 +90,7 @@ impl Seek for CancellableReader<'_> {
 }
 
 /// Decodes an image. Stops when `awaited` returns false.
-///
-/// # Errors
-///
-/// `Limit` if the file is too long, `Corrupt` if it cannot be decoded; otherwise errors from
-/// reading the archive.
+/// Fails with `Limit` if the file is too long, and with `Corrupt` if it cannot be decoded.
 pub fn load(
     archive: &dyn Archive,
     entry: &Entry,
@@ -134,7 +119,7 @@ fn decode(content: Vec<u8>, format: ImageFormat, canvas: &Canvas, awaited: &dyn 
     };
     let too_large = |why: String, page: Page| Ok(Page { remark: Some(format!("too large to display: {why}")), ..page });
     let memory = || format!("needs more than {} MiB of memory", MAX_MEMORY >> 20);
-    let mut reader = ImageReader::with_format(CancellableReader(Cursor::new(content), awaited), format);
+    let mut reader = ImageReader::with_format(BufReader::new(CancellableReader(Cursor::new(content), awaited)), format);
     let mut limits = Limits::default();
     limits.max_alloc = Some(MAX_MEMORY);
     reader.limits(limits);
@@ -241,14 +226,7 @@ pub fn view(page: &Page, theme: &Theme, covered: bool, area: Rect, buffer: &mut 
     if width == 0 || height == 0 || page.side.0 == 0 || page.side.1 == 0 {
         return;
     }
-    // At most its own size, with its proportions.
-    let (mut columns, mut rows) = page.side;
-    if columns > width {
-        (columns, rows) = (width, (rows * width / columns).max(1));
-    }
-    if rows > height {
-        (columns, rows) = ((columns * height / rows).max(1), height);
-    }
+    let (columns, rows) = terminal_image::fit(page.side, (width, height));
     for (y, row) in (area.top() + 1..area.bottom()).zip((0..rows).step_by(2)) {
         for (x, column) in (area.left()..area.right()).zip(0..columns) {
             let upper = page.mean((column, row), (columns, rows));

@@ -16,6 +16,7 @@ pub mod summary;
 pub mod syntax;
 pub mod terminal_image;
 pub mod text;
+pub mod walk;
 pub mod window;
 
 use std::sync::Arc;
@@ -42,11 +43,8 @@ pub enum Form {
     /// Chosen by the type of content.
     #[default]
     Auto,
-    /// Lines of text.
     Text,
-    /// Hexadecimal.
     Hex,
-    /// A picture.
     Image,
     /// A table, or indented JSON.
     Table,
@@ -57,7 +55,6 @@ pub enum Form {
 /// The requested part of the content and its form.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Request {
-    /// Form.
     pub form: Form,
     /// Offset of the window, in bytes. Text starts at the next line unless this is 0.
     pub offset: u64,
@@ -69,18 +66,14 @@ pub struct Request {
     pub hex_columns: u16,
     /// A position to find first. The window is placed around it.
     pub seek: Option<seek::Seek>,
-    /// The target of pictures.
     pub canvas: Canvas,
-    /// Limits of reading.
     pub limits: Limits,
 }
 
 /// A loaded window of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Preview {
-    /// The chosen form.
     pub form: Form,
-    /// The content to draw.
     pub body: Body,
     /// Length of the whole content, in bytes.
     pub size: u64,
@@ -89,15 +82,10 @@ pub struct Preview {
 /// Content in one of the forms.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Body {
-    /// Lines of text.
     Text(text::Page),
-    /// Bytes.
     Hex(hex::Page),
-    /// A picture.
     Image(image::Page),
-    /// JSON with foldable objects and arrays.
     Json(json::Page),
-    /// Rows of cells.
     Grid(grid::Page),
     /// Metadata, or a remark instead of content.
     Details(details::Details),
@@ -174,17 +162,14 @@ pub trait Scrolled {
 /// The scroll position of a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Scroll {
-    /// First visible row.
     pub top: usize,
     /// Number of wrapped screen rows of the first row that are above the screen.
     pub part: usize,
     /// Number of columns scrolled off to the left.
     pub left: usize,
-    /// Long lines are wrapped.
     pub wrap: bool,
     /// The row under the cursor, if the form has a cursor.
     pub cursor: usize,
-    /// The preview has the focus.
     pub focused: bool,
     /// The offset of the last jump, in bytes, until the window is scrolled.
     pub at: Option<u64>,
@@ -219,10 +204,6 @@ pub fn is_damage(error: &Error) -> bool {
 
 /// Loads a window of an entry. If part of it is damaged, loads a shorter one from the requested
 /// position on and returns the error as well. Stops when `awaited` returns false.
-///
-/// # Errors
-///
-/// Errors from reading the archive.
 pub fn load_around_damage(
     archive: &Arc<dyn Archive>,
     entry: &Entry,
@@ -248,10 +229,6 @@ pub fn load_around_damage(
 }
 
 /// Loads a window of an entry. Stops when `awaited` returns false.
-///
-/// # Errors
-///
-/// Errors from reading the archive.
 pub fn load(archive: &Arc<dyn Archive>, entry: &Entry, request: &Request, awaited: &dyn Fn() -> bool) -> Result<Preview> {
     let whole = |form, body| Ok(Preview { form, body, size: entry.size });
     let remark = |form, text| whole(form, Body::Details(details::Details::remark(text)));

@@ -24,14 +24,12 @@ const MAX_NUMBERED_TAIL: u64 = 16 << 20;
 /// The target of a search.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Seek {
-    /// A text.
     Text {
         /// The text. Without capitals, it matches both cases.
         needle: String,
         /// Offset in bytes: the first to search when searching forwards, the first to exclude when
         /// searching backwards.
         from: u64,
-        /// Search backwards.
         back: bool,
         /// Number of the line that contains `from`, if known.
         line: Option<u64>,
@@ -42,7 +40,6 @@ pub enum Seek {
     Line(u64),
     /// The row with this number, counted from 1, and the separator of its values.
     Row(u64, u8),
-    /// An offset, in bytes.
     Offset(u64),
 }
 
@@ -61,7 +58,6 @@ impl Needle {
         Self { text, pattern }
     }
 
-    /// Returns the text.
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -81,7 +77,6 @@ pub fn pattern(needle: &str) -> Option<Regex> {
 /// A position found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
-    /// Its offset, in bytes.
     pub offset: u64,
     /// Number of its line, if known.
     pub line: Option<u64>,
@@ -91,11 +86,7 @@ pub struct Place {
 
 /// Finds a position in the content of an entry. Returns `None` if there is none. Stops when
 /// `awaited` returns false.
-///
-/// # Errors
-///
-/// Errors from reading the archive, unless the text is found in readable content. `Cancelled` if
-/// `awaited` returns false.
+/// Damage is an error only if the text is not found in readable content.
 pub fn place(archive: &dyn Archive, entry: &Entry, seek: &Seek, awaited: &dyn Fn() -> bool) -> Result<Option<Place>> {
     if let Seek::Offset(offset) = seek {
         return Ok(Some(Place { offset: (*offset).min(entry.size.saturating_sub(1)), line: None, around: false }));
@@ -126,10 +117,6 @@ pub fn place(archive: &dyn Archive, entry: &Entry, seek: &Seek, awaited: &dyn Fn
 /// Collects the offsets of all matches in ascending order; with `by_line`, only the first match of
 /// each line. `tell` receives the matches so far after each step. Returns the matches and whether
 /// they are complete.
-///
-/// # Errors
-///
-/// As for [`place`].
 pub fn stops(
     archive: &dyn Archive,
     entry: &Entry,
@@ -303,38 +290,32 @@ impl<'a> Content<'a> {
 
     /// Finds the start of a line; of the last line if there are fewer.
     fn line(&self, number: u64) -> Result<Place> {
-        let (mut at, mut begins, mut current) = (0, 0, 1);
-        while at < self.entry.size && current < number {
-            let bytes = self.read(at, at + STEP)?;
-            for next in self.encoding.lines(&bytes).map(|behind| at + behind as u64).filter(|next| *next < self.entry.size) {
-                begins = next;
-                current += 1;
-                if current == number {
-                    break;
-                }
-            }
-            at += STEP;
-        }
-        Ok(Place { offset: begins, line: Some(current), around: false })
+        let (offset, line) = self.nth(number, |bytes| self.encoding.lines(bytes).collect())?;
+        Ok(Place { offset, line: Some(line), around: false })
     }
 
     /// Finds the start of a row of separated values; of the last row if there are fewer. Reads from
     /// the start, because only then is it known which line breaks are quoted.
     fn row(&self, number: u64, separator: u8) -> Result<Place> {
         let mut cells = Cells::new(separator);
+        let (offset, _) =
+            self.nth(number, |bytes| (1..).zip(bytes).filter_map(|(end, byte)| cells.ends_row(*byte).then_some(end)).collect())?;
+        Ok(Place { offset, line: None, around: false })
+    }
+
+    /// Finds the start of a line or row, or of the last one if there are fewer. `ends` returns the
+    /// offsets after the line or row breaks of a part. Returns its offset and number.
+    fn nth(&self, number: u64, mut ends: impl FnMut(&[u8]) -> Vec<usize>) -> Result<(u64, u64)> {
         let (mut at, mut begins, mut current) = (0, 0, 1);
         while at < self.entry.size && current < number {
             let bytes = self.read(at, at + STEP)?;
-            for next in (at + 1..self.entry.size).zip(&bytes).filter_map(|(next, byte)| cells.ends_row(*byte).then_some(next)) {
-                begins = next;
-                current += 1;
-                if current == number {
-                    break;
-                }
+            let starts = ends(&bytes).into_iter().map(|end| at + end as u64).filter(|start| *start < self.entry.size);
+            for start in starts.take(usize::try_from(number - current).unwrap_or(usize::MAX)) {
+                (begins, current) = (start, current + 1);
             }
             at += STEP;
         }
-        Ok(Place { offset: begins, line: None, around: false })
+        Ok((begins, current))
     }
 }
 

@@ -14,7 +14,6 @@ pub struct EntrySource {
 }
 
 impl EntrySource {
-    /// Returns the source of an entry.
     pub fn new(archive: &Arc<dyn Archive>, entry: &Entry) -> Self {
         Self { archive: Arc::clone(archive), entry: entry.clone() }
     }

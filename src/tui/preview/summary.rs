@@ -73,7 +73,7 @@ pub fn add(
     }
     for (index, Reverse((bytes, Reverse(path)))) in largest.into_sorted_vec().into_iter().enumerate() {
         let label = if index == 0 { "largest" } else { "" };
-        line(label, format!("{:>10}  {}", size(bytes), glyphs::shown(path.get(front..).unwrap_or_default())));
+        line(label, format!("{:>10}  {}", size(bytes), glyphs::printable(path.get(front..).unwrap_or_default())));
     }
     Some(())
 }
@@ -83,7 +83,7 @@ fn kind(name: &[u8]) -> String {
     match name.iter().rposition(|&byte| byte == b'.') {
         // A leading dot marks a hidden file, not an extension.
         Some(dot) if dot > 0 && (1..=MAX_EXTENSION).contains(&(name.len() - dot - 1)) => {
-            glyphs::shown(&name[dot..].to_ascii_lowercase())
+            glyphs::printable(&name[dot..].to_ascii_lowercase())
         }
         _ => "no extension".to_owned(),
     }

@@ -26,19 +26,14 @@ pub enum Role {
     /// None in particular.
     #[default]
     Plain,
-    /// A comment.
     Comment,
-    /// A string.
     Text,
     /// A number or another constant.
     Constant,
-    /// A keyword.
     Keyword,
     /// Name of a function, key or tag.
     Name,
-    /// Name of a type.
     Type,
-    /// Heading of a section.
     Title,
 }
 

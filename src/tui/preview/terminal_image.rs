@@ -24,27 +24,28 @@ const IMAGE_ID: u32 = 0x6e_72_61;
 /// Deletes the picture in a terminal with the kitty protocol.
 pub const DELETE_IMAGE: &str = "\x1b_Ga=d,d=I,i=7238241,q=2\x1b\\";
 
-/// Returns the size of a picture as sent, in pixels: at most its own, with its proportions.
+/// Returns the largest size within `most` that has the proportions of `size` and does not exceed it.
+pub fn fit(size: (usize, usize), most: (usize, usize)) -> (usize, usize) {
+    let (mut width, mut height) = (size.0.max(1), size.1.max(1));
+    if width > most.0 {
+        (width, height) = (most.0, (height * most.0 / width).max(1));
+    }
+    if height > most.1 {
+        (width, height) = ((width * most.1 / height).max(1), most.1);
+    }
+    (width, height)
+}
+
+/// Returns the size of a picture as sent, in pixels.
 fn scaled_size(size: (u32, u32), canvas: &Canvas) -> (u32, u32) {
-    let most = |cells: u16, font: u16| (u32::from(cells) * u32::from(font)).min(MAX_SIDE);
-    let (width, height) = (most(canvas.cells.0, canvas.font.0), most(canvas.cells.1, canvas.font.1));
-    let (mut columns, mut rows) = (u64::from(size.0.max(1)), u64::from(size.1.max(1)));
-    let (width, height) = (u64::from(width), u64::from(height));
-    if columns > width {
-        (columns, rows) = (width, (rows * width / columns).max(1));
-    }
-    if rows > height {
-        (columns, rows) = ((columns * height / rows).max(1), height);
-    }
-    (u32::try_from(columns).expect("no more than it was"), u32::try_from(rows).expect("no more than it was"))
+    let most = |cells: u16, font: u16| (usize::from(cells) * usize::from(font)).min(MAX_SIDE as usize);
+    let most = (most(canvas.cells.0, canvas.font.0), most(canvas.cells.1, canvas.font.1));
+    let (width, height) = fit((size.0 as usize, size.1 as usize), most);
+    (u32::try_from(width).expect("no more than it was"), u32::try_from(height).expect("no more than it was"))
 }
 
 /// Encodes a picture for a canvas. Returns `None` if there is no room or the canvas does not accept
 /// pixels.
-///
-/// # Errors
-///
-/// If the picture cannot be encoded.
 pub fn encode(image: &DynamicImage, canvas: &Canvas) -> Result<Option<Buffer>> {
     if !canvas.protocol.sends_pixels() || canvas.cells.0 == 0 || canvas.cells.1 == 0 || canvas.font.0 == 0 || canvas.font.1 == 0 {
         return Ok(None);

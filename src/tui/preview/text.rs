@@ -23,17 +23,12 @@ const MAX_LINE: usize = 4 << 10;
 /// A window of lines.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Page {
-    /// The lines.
     pub lines: Vec<Line>,
     /// Number of the first line, counted from 1, if known.
     pub first_number: Option<u64>,
-    /// The window starts at the start of the content.
     pub at_start: bool,
-    /// The window ends at the end of the content.
     pub at_end: bool,
-    /// Offset of its end in the content, in bytes.
     pub end: u64,
-    /// Text encoding.
     pub encoding: Encoding,
 }
 
@@ -104,10 +99,6 @@ impl Scrolled for Page {
 }
 
 /// Loads a window of lines.
-///
-/// # Errors
-///
-/// Errors from reading the archive.
 pub fn load(archive: &dyn Archive, entry: &Entry, request: &Request, encoding: Encoding) -> Result<Page> {
     let window = Window::read(archive, entry, request.offset, encoding.unit() as u64, request.limits.window)?;
     Ok(page(&window, request.anchor, encoding))
@@ -158,7 +149,7 @@ fn shown_in(encoding: Encoding, bytes: &[u8], offset: u64) -> Line {
             let columns = glyphs::TAB - glyphs::width(&text) % glyphs::TAB;
             text.extend(std::iter::repeat_n(' ', columns));
         }
-        text.push_str(&glyphs::shown(part));
+        text.push_str(&glyphs::printable(part));
     }
     Line { offset, text, cut, roles: Vec::new() }
 }

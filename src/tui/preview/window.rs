@@ -9,20 +9,13 @@ use nra_format::error::Result;
 /// A part of content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Window {
-    /// Its offset, in bytes.
     pub offset: u64,
-    /// The bytes.
     pub bytes: Vec<u8>,
-    /// Length of the whole content, in bytes.
     pub size: u64,
 }
 
 impl Window {
     /// Reads up to `len` bytes from an offset, rounded down to a multiple of `unit`.
-    ///
-    /// # Errors
-    ///
-    /// Errors from reading the archive.
     pub fn read(archive: &dyn Archive, entry: &Entry, offset: u64, unit: u64, len: u64) -> Result<Self> {
         let offset = offset.min(entry.size) / unit * unit;
         let mut bytes = vec![0; usize::try_from(len.min(entry.size - offset)).expect("no more than a window")];

@@ -12,23 +12,19 @@ use nra_format::path::{self, EntryPath};
 const MAX_SPELLINGS: usize = 64;
 
 /// Returns the place of the first row that starts with `typed`, searching from place `at` (after it
-/// with `behind`) to the end and then from the start. Stops when `go_on` returns false.
+/// with `after`) to the end and then from the start. Stops when `go_on` returns false.
 ///
 /// Lower-case letters match both cases. In path order, siblings of the row at `at` come first, then
 /// the rows of its ancestors.
-///
-/// # Errors
-///
-/// Errors from reading the index. `Cancelled` if `go_on` returns false.
 pub fn place(
     archive: &dyn Archive,
     scope: &Scope,
     at: u64,
-    behind: bool,
+    after: bool,
     typed: &str,
     go_on: &dyn Fn() -> bool,
 ) -> Result<Option<u64>> {
-    let from = at.saturating_add(u64::from(behind));
+    let from = at.saturating_add(u64::from(after));
     match &scope.order {
         Order::Listed(numbers) => {
             // In a tree, the names to compare start at different depths.

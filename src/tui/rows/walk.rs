@@ -31,10 +31,6 @@ impl<'a> Walk<'a> {
     }
 
     /// Fetches up to `count` rows.
-    ///
-    /// # Errors
-    ///
-    /// Errors from reading the index.
     pub fn page(mut self, want: &Want, count: usize) -> Result<Page> {
         let mut page = Page { below: self.below.clone(), ..Page::default() };
         match want {

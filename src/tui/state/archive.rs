@@ -24,7 +24,6 @@ pub const DAMAGED: &str = "A damaged archive cannot be changed";
 pub struct Facts {
     /// Its name, escaped for the terminal.
     pub name: String,
-    /// Format and totals.
     pub info: Info,
     /// There is a later commit.
     pub is_past: bool,
@@ -34,7 +33,6 @@ pub struct Facts {
     pub depth: usize,
     /// Its entry in the archive around it.
     pub inside: Option<Entry>,
-    /// Remarks about the file.
     pub remarks: Vec<String>,
     /// Its index is damaged, so entries were recovered in another way.
     pub damaged: bool,
@@ -63,10 +61,6 @@ const PAST: &str = "An earlier commit is shown: ] goes to the newest to make cha
 
 impl Facts {
     /// Returns the file that changes are written to.
-    ///
-    /// # Errors
-    ///
-    /// Why no changes can be made.
     pub fn writable_file(&self) -> Result<&PathBuf, &'static str> {
         self.file.as_ref().map_err(|why| *why).and_then(|file| if self.is_past { Err(PAST) } else { Ok(file) })
     }

@@ -47,9 +47,7 @@ impl Sort {
 /// A sort order, a filter and a query.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Arrangement {
-    /// What the list is sorted by.
     pub sort: Sort,
-    /// Reverse the order.
     pub reverse: bool,
     /// A glob, or part of names; empty = all.
     pub filter: String,
@@ -72,23 +70,19 @@ impl Arrangement {
 /// Requests the list in an arrangement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArrangeRequest {
-    /// The directory.
     pub directory: Option<EntryPath>,
     /// Expanded directories of the tree.
     pub open: Arc<BTreeSet<EntryPath>>,
-    /// The arrangement.
     pub arrangement: Arrangement,
 }
 
 /// Entries in the order of the list.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Found {
-    /// Their numbers.
     pub numbers: Arc<Vec<u64>>,
     /// The first numbers of groups of duplicates, ascending.
     pub firsts: Arc<[u64]>,
-    /// A summary for people.
-    pub told: String,
+    pub summary: String,
 }
 
 /// The sort order, filter and query of the list: wanted and shown.
@@ -102,6 +96,5 @@ pub struct ListArrangement {
     pub loading: bool,
     /// How far that is, 0 to 1.
     pub progress: f64,
-    /// The result that is shown.
     pub found: Found,
 }

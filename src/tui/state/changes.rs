@@ -6,7 +6,6 @@ use crate::state::pending::PendingChanges;
 /// Changes of the archive that are pending or being written.
 #[derive(Debug, Clone, Default)]
 pub struct Changes {
-    /// Pending changes.
     pub pending: PendingChanges,
     /// Changes that are being written. No others can be made until their commit is shown, because
     /// entry numbers belong to a commit.
@@ -16,10 +15,9 @@ pub struct Changes {
 /// Changes that a job is writing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Writing {
-    /// The job.
     pub job: JobId,
     /// The changes: pending again if the job fails, and needed to map paths to the new commit.
-    pub plans: PendingChanges,
+    pub changes: PendingChanges,
     /// They are written, but their commit is not shown yet.
     pub done: bool,
 }

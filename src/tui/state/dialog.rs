@@ -7,15 +7,15 @@ use ratatui::layout::Rect;
 use tui_input::{Input, InputRequest};
 use zeroize::Zeroizing;
 
-use crate::action::Action;
 use crate::glyphs;
 use crate::key::Key;
-use crate::keymap::Place;
+use crate::keymap::{Action, Place};
 use crate::layout::Column;
 use crate::open_target::OpenTarget;
 use crate::preview::details::Details;
+use crate::preview::walk::RowPart;
 use crate::state::finder::Finder;
-use crate::state::jobs::{JobId, LogPlace};
+use crate::state::jobs::JobId;
 use crate::state::marks::{Among, Change, SelectedEntries};
 use nra_format::archive::CommitInfo;
 use nra_format::path::EntryPath;
@@ -25,48 +25,37 @@ use nra_format::path::EntryPath;
 pub enum Dialog {
     /// The keys of a place.
     Help {
-        /// Where help was asked for.
         place: Place,
         /// First line shown.
         top: usize,
     },
-    /// A prompt.
     Prompt(Prompt),
     /// The start of a row name, typed in the status line.
     Jump(Jump),
     /// The letter of a bookmark for this entry, typed in the status line.
     Bookmark(EntryPath),
-    /// A menu.
     Menu(Menu),
-    /// Search while typing.
     Finder(Finder),
-    /// The properties of an entry.
     Details {
-        /// Title.
         title: String,
         /// The properties; empty until they are loaded.
         details: Details,
         /// First line shown.
         top: usize,
     },
-    /// The commits of the archive.
     Commits {
         /// The newest first; empty until they are loaded.
         list: Vec<CommitInfo>,
-        /// Index of the commit under the cursor.
         cursor: usize,
     },
-    /// The pending changes.
     PendingChanges {
-        /// Index of the change under the cursor.
         cursor: usize,
     },
-    /// The jobs.
     Jobs {
         /// The job under the cursor. New jobs appear above it.
         job: Option<JobId>,
-        /// First part of its log that is shown.
-        top: LogPlace,
+        /// First screen row of its log that is shown.
+        top: RowPart,
     },
 }
 
@@ -81,7 +70,6 @@ impl Dialog {
 /// The start of a row name, while it is typed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Jump {
-    /// The typed text.
     pub typed: String,
     /// Place of the row to search from.
     pub from: u64,
@@ -112,11 +100,9 @@ pub enum PromptKind {
     Convert,
     /// The new archive for readable entries.
     Salvage,
-    /// A query.
     Query,
     /// Message of a commit, and how to quit afterwards, if at all.
     Message(Option<QuitMode>),
-    /// Password for opening this target.
     Password(Box<OpenTarget>),
     /// Text to search in the preview.
     Seek,
@@ -127,7 +113,6 @@ pub enum PromptKind {
 /// What is being checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PendingCheck {
-    /// A typed line.
     Typed(PromptKind, String),
     /// A change made with a key.
     Change,
@@ -138,19 +123,13 @@ pub enum PendingCheck {
 /// A prompt.
 #[derive(Debug, Clone)]
 pub struct Prompt {
-    /// Kind of the prompt.
     pub purpose: PromptKind,
-    /// Title.
     pub title: String,
-    /// Note below the title.
     pub note: String,
-    /// The typed text.
     pub input: Input,
     /// Index of the policy for existing files; `None` if there is no choice.
     pub policy: Option<usize>,
-    /// The error.
     pub error: Option<String>,
-    /// Possible completions.
     pub choices: String,
     /// The suggestion is unchanged: typing replaces it.
     pub fresh: bool,
@@ -203,7 +182,6 @@ impl Hidden {
         }
     }
 
-    /// Returns the text.
     pub fn into_bytes(self) -> Zeroizing<Vec<u8>> {
         let mut text = self.0;
         Zeroizing::new(std::mem::take(&mut *text).into_bytes())
@@ -216,7 +194,6 @@ impl PromptKind {
         matches!(self, Self::Extract(_) | Self::Add(_) | Self::Convert | Self::Salvage)
     }
 
-    /// Returns whether that is a directory.
     pub fn is_directory(&self) -> bool {
         matches!(self, Self::Extract(_))
     }
@@ -264,36 +241,27 @@ impl Prompt {
 /// What a menu item does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Choice {
-    /// Runs an action.
     Do(Action),
-    /// Shows or hides a column.
     Column(Column),
-    /// Goes to an entry.
     Go(EntryPath),
     /// Quits, unless changes are pending.
     Leave(QuitMode),
     /// Quits and drops pending changes.
     Drop(QuitMode),
-    /// Writes pending changes and quits.
     Write(QuitMode),
-    /// Opens something else.
     Open(OpenTarget),
-    /// Compacts the archive.
     Compact,
     /// Returns to a commit.
     Return(u64),
     /// Restores these entries from a commit.
     BringBack(u64, SelectedEntries),
-    /// Nothing.
     Nothing,
 }
 
 /// What to do with running jobs on quitting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum QuitMode {
-    /// Stop them.
     Stop,
-    /// Wait for them.
     Wait,
     /// Wait for them without a screen.
     Detach,
@@ -302,36 +270,36 @@ pub enum QuitMode {
 /// A menu.
 #[derive(Debug, Clone)]
 pub struct Menu {
-    /// Title.
     pub title: String,
-    /// Text above the items.
     pub lines: Vec<String>,
     /// The items: key, text, what it does.
     pub items: Vec<(char, String, Choice)>,
-    /// Index of the item under the cursor.
     pub cursor: usize,
-    /// What the menu is about.
     pub about: About,
 }
 
 /// What a menu is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum About {
-    /// A menu.
     Choices,
     /// Running jobs, on quitting.
-    Leaving,
+    Quitting,
     /// Pending changes that would be lost.
     PendingChanges,
     /// The estimate for compacting, which is being computed.
-    Weighing,
+    CompactEstimate,
 }
 
 impl Menu {
+    /// Returns a menu with the cursor on its first item.
+    pub fn new(title: impl Into<String>, items: Vec<(char, String, Choice)>) -> Self {
+        Self { title: title.into(), lines: Vec::new(), items, cursor: 0, about: About::Choices }
+    }
+
     /// Most rows of text.
-    const MOST_TOLD: usize = 8;
+    const MAX_TEXT_ROWS: usize = 8;
     /// Columns before the text of an item, for its key.
-    pub const WORDS: u16 = 3;
+    pub const TEXT: u16 = 3;
 
     /// Returns the size inside the frame.
     pub fn size(&self, screen: Rect) -> (u16, u16) {
@@ -339,25 +307,25 @@ impl Menu {
         let lines = self.lines.iter().map(|line| glyphs::width(line));
         let width = words.chain(lines).chain([glyphs::width(&self.title) + 4, 24]).max().unwrap_or(24).min(70);
         let width = u16::try_from(width).unwrap_or(70).min(screen.width.saturating_sub(4));
-        let told = self.told(width, u16::MAX).len();
-        let rows = u16::try_from(told + usize::from(told > 0) + self.rows(width)).unwrap_or(u16::MAX);
+        let lines = self.text(width, u16::MAX).len();
+        let rows = u16::try_from(lines + usize::from(lines > 0) + self.rows(width)).unwrap_or(u16::MAX);
         (width, rows.min(screen.height.saturating_sub(2)))
     }
 
     /// Returns the rows per item: two if the text of any item does not fit into one.
-    pub fn each(&self, width: u16) -> u16 {
-        let room = usize::from(width.saturating_sub(Self::WORDS));
+    pub fn rows_per_item(&self, width: u16) -> u16 {
+        let room = usize::from(width.saturating_sub(Self::TEXT));
         1 + u16::from(self.items.iter().any(|(_, words, _)| glyphs::width(words) > room))
     }
 
     fn rows(&self, width: u16) -> usize {
-        self.items.len() * usize::from(self.each(width))
+        self.items.len() * usize::from(self.rows_per_item(width))
     }
 
     /// Returns its text in lines of a width, as far as the items leave room for it and an empty
     /// row. The last line is the number of sentences that did not fit.
-    pub fn told(&self, width: u16, height: u16) -> Vec<String> {
-        let room = usize::from(height).saturating_sub(self.rows(width) + 1).min(Self::MOST_TOLD);
+    pub fn text(&self, width: u16, height: u16) -> Vec<String> {
+        let room = usize::from(height).saturating_sub(self.rows(width) + 1).min(Self::MAX_TEXT_ROWS);
         let wrapped = |line: &String| glyphs::wrapped(line, usize::from(width)).map(str::to_owned).collect::<Vec<_>>();
         let mut sentences: Vec<Vec<String>> = self.lines.iter().take(room + 1).map(wrapped).collect();
         let rows = |sentences: &[Vec<String>]| sentences.iter().map(Vec::len).sum::<usize>();

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use tui_input::Input;
 
-use crate::action::Action;
+use crate::keymap::Action;
 use nra_format::path::EntryPath;
 
 /// What is searched.
@@ -12,18 +12,14 @@ use nra_format::path::EntryPath;
 pub enum Over {
     /// Paths below the directory.
     Paths,
-    /// Commands by name.
     Commands,
-    /// Archives that can be opened.
     Archives,
 }
 
 /// A search result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hit {
-    /// What Enter opens.
     pub goal: Goal,
-    /// Its text.
     pub text: String,
     /// Indexes of the matched characters; a letter with its accents counts as one.
     pub matched: Vec<u32>,
@@ -32,33 +28,24 @@ pub struct Hit {
 /// What a result opens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Goal {
-    /// To an entry.
     Entry(EntryPath),
-    /// To an action.
     Action(Action),
-    /// To an archive.
     Archive(PathBuf),
 }
 
 /// Requests paths that match.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FindRequest {
-    /// The directory to search below.
     pub directory: Option<EntryPath>,
-    /// The typed text.
     pub pattern: String,
 }
 
 /// The results so far.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FindResponse {
-    /// The best results, the best first.
     pub hits: Vec<Hit>,
-    /// Number of matches.
     pub matches: u64,
-    /// Number of paths searched.
     pub searched: u64,
-    /// The search is complete.
     pub complete: bool,
     /// Why the search ended early.
     pub error: Option<String>,
@@ -69,7 +56,6 @@ pub struct FindResponse {
 pub struct SearchResults {
     /// The best results.
     pub paths: Vec<EntryPath>,
-    /// Index of the current one.
     pub at: usize,
     /// Number of all matches.
     pub matches: u64,
@@ -78,24 +64,12 @@ pub struct SearchResults {
 /// A search in progress.
 #[derive(Debug, Clone)]
 pub struct Finder {
-    /// What is searched.
     pub over: Over,
     /// In a directory: whether to search the whole archive instead of that directory.
     pub whole: Option<bool>,
-    /// The typed text.
     pub input: Input,
-    /// The results.
-    pub hits: Vec<Hit>,
-    /// Index of the result under the cursor.
+    pub results: FindResponse,
     pub cursor: usize,
-    /// Number of matches.
-    pub matches: u64,
-    /// Number of paths searched.
-    pub searched: u64,
-    /// The search is complete.
-    pub complete: bool,
-    /// Why it ended early.
-    pub error: Option<String>,
     /// The results are for the typed text.
     pub answered: bool,
 }
@@ -103,31 +77,19 @@ pub struct Finder {
 impl Finder {
     /// Starts a search.
     pub fn new(over: Over) -> Self {
-        Self {
-            over,
-            whole: None,
-            input: Input::default(),
-            hits: Vec::new(),
-            cursor: 0,
-            matches: 0,
-            searched: 0,
-            complete: false,
-            error: None,
-            answered: false,
-        }
+        let (input, results) = (Input::default(), FindResponse::default());
+        Self { over, whole: None, input, results, cursor: 0, answered: false }
     }
 
     /// Shows search results.
-    pub fn show_results(&mut self, answer: FindResponse) {
-        self.hits = answer.hits;
-        self.cursor = self.cursor.min(self.hits.len().saturating_sub(1));
-        (self.matches, self.searched, self.complete) = (answer.matches, answer.searched, answer.complete);
-        self.error = answer.error;
-        self.answered = !self.hits.is_empty() || self.complete || self.error.is_some();
+    pub fn show_results(&mut self, results: FindResponse) {
+        self.answered = !results.hits.is_empty() || results.complete || results.error.is_some();
+        self.results = results;
+        self.step(0);
     }
 
     /// Moves the cursor.
     pub fn step(&mut self, rows: isize) {
-        self.cursor = self.cursor.saturating_add_signed(rows).min(self.hits.len().saturating_sub(1));
+        self.cursor = self.cursor.saturating_add_signed(rows).min(self.results.hits.len().saturating_sub(1));
     }
 }

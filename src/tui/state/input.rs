@@ -5,14 +5,13 @@ use std::fmt;
 
 use zeroize::Zeroizing;
 
-use crate::action::Action;
 use crate::key::Key;
+use crate::keymap::Action;
 use crate::state::dialog::PendingCheck;
 
 /// Input from the keyboard.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Typed {
-    /// A key.
     Key(Key),
     /// Pasted text. It may be a password.
     Text(Zeroizing<String>),

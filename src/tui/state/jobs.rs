@@ -17,15 +17,6 @@ const KEEP: usize = 50;
 /// Number of a job.
 pub type JobId = u64;
 
-/// A position in the log of a job.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub struct LogPlace {
-    /// Index of the message.
-    pub sentence: usize,
-    /// Index of its row.
-    pub row: usize,
-}
-
 /// Progress of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Progress {
@@ -74,7 +65,6 @@ pub enum JobEvent {
     Waiting(bool),
     /// Progress and current path.
     Progress(Progress, String),
-    /// A warning.
     Warning(String),
     /// It needs a password: the job to restart; true if a wrong password was given.
     NeedsPassword(Box<Task>, bool),
@@ -82,37 +72,29 @@ pub enum JobEvent {
     Written(u64),
     /// It has found damage in its archive.
     Damage(Vec<String>),
-    /// It has ended.
     End(Ending, String),
 }
 
 /// How a job ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
-    /// Everything was done.
     Done,
     /// Done with warnings.
     Degraded,
-    /// It failed.
     Failed,
     /// The user stopped it.
     Cancelled,
 }
 
 /// A job.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Job {
-    /// Its number.
     pub id: JobId,
-    /// What it does, for people.
     pub title: String,
-    /// Its progress.
     pub progress: Progress,
-    /// The current path.
     pub current: String,
     /// How it ended, and the result for people.
     pub ending: Option<(Ending, String)>,
-    /// Warnings.
     pub log: Vec<String>,
     /// The marked entries it works on. They are marked again if it fails.
     pub marks: Arc<Vec<Range<u64>>>,
@@ -120,9 +102,7 @@ pub struct Job {
     pub epoch: u64,
     /// ID of that archive, if it has one.
     pub archive: Option<[u8; 16]>,
-    /// It is being stopped.
     pub stopping: bool,
-    /// It is paused.
     pub paused: bool,
     /// It waits for its turn.
     pub waiting: bool,
@@ -195,18 +175,15 @@ impl Job {
 /// All jobs of this run, the oldest first.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Jobs {
-    /// The jobs.
     pub list: Vec<Job>,
     /// Damage that jobs have found, by the ID of the archive, until the archive is opened again.
     pub damage: BTreeMap<[u8; 16], Vec<String>>,
-    /// The target of the last extraction.
     pub last_target: String,
     last: JobId,
 }
 
 impl Jobs {
-    /// Adds a job and returns its number.
-    pub fn add(&mut self, title: String, now: Duration) -> JobId {
+    pub fn add(&mut self, title: String, now: Duration) -> &mut Job {
         self.last += 1;
         let done = self.list.iter().filter(|job| job.ending.is_some()).count();
         if done >= KEEP
@@ -214,49 +191,17 @@ impl Jobs {
         {
             self.list.remove(oldest);
         }
-        self.list.push(Job {
-            id: self.last,
-            title,
-            progress: Progress::default(),
-            current: String::new(),
-            ending: None,
-            log: Vec::new(),
-            marks: Arc::default(),
-            epoch: 0,
-            archive: None,
-            stopping: false,
-            paused: false,
-            waiting: false,
-            rate: 0.0,
-            started: now,
-            updated: now,
-        });
-        self.last
-    }
-
-    /// Sets the archive of a job: its epoch and ID.
-    pub fn belongs(&mut self, id: JobId, epoch: u64, archive: Option<[u8; 16]>) {
-        if let Some(job) = self.list.iter_mut().find(|job| job.id == id) {
-            (job.epoch, job.archive) = (epoch, archive);
-        }
-    }
-
-    /// Sets the marked entries of a job.
-    pub fn took(&mut self, id: JobId, marks: Arc<Vec<Range<u64>>>) {
-        if let Some(job) = self.list.iter_mut().find(|job| job.id == id) {
-            job.marks = marks;
-        }
+        self.list.push(Job { id: self.last, title, started: now, updated: now, ..Job::default() });
+        self.list.last_mut().expect("just added")
     }
 
     /// Adds a message to the list of jobs, unless it is there.
     pub fn note(&mut self, title: String, ending: Ending, text: String, now: Duration) {
         if !self.list.iter().any(|job| job.title == title && job.ending.as_ref().is_some_and(|(_, told)| *told == text)) {
-            let id = self.add(title, now);
-            self.update(id, JobEvent::End(ending, text), now);
+            self.add(title, now).update(JobEvent::End(ending, text), now);
         }
     }
 
-    /// Updates a job with an event and returns it.
     pub fn update(&mut self, id: JobId, news: JobEvent, now: Duration) -> Option<&mut Job> {
         let job = self.list.iter_mut().find(|job| job.id == id)?;
         job.update(news, now);
@@ -273,7 +218,6 @@ impl Jobs {
         self.list.iter().rev().nth(place).map(|job| job.id)
     }
 
-    /// Returns the running jobs.
     pub fn running(&self) -> impl Iterator<Item = &Job> {
         self.list.iter().filter(|job| job.ending.is_none())
     }
@@ -286,7 +230,7 @@ mod tests {
     #[test]
     fn steady_job_estimates_remaining_time() {
         let mut jobs = Jobs::default();
-        let id = jobs.add("extract".to_owned(), Duration::ZERO);
+        let id = jobs.add("extract".to_owned(), Duration::ZERO).id;
         for tenth in 1..=20u64 {
             let progress = Progress { bytes: tenth * 100, all_bytes: 4_000, ..Progress::default() };
             jobs.update(id, JobEvent::Progress(progress, String::new()), Duration::from_millis(tenth * 100));
@@ -310,7 +254,7 @@ mod tests {
     #[test]
     fn jobs_without_content_count_entries() {
         let mut jobs = Jobs::default();
-        let id = jobs.add("extract".to_owned(), Duration::ZERO);
+        let id = jobs.add("extract".to_owned(), Duration::ZERO).id;
         for tenth in 1..=20u64 {
             let progress = Progress { entries: tenth * 100, all_entries: 4_000, ..Progress::default() };
             jobs.update(id, JobEvent::Progress(progress, String::new()), Duration::from_millis(tenth * 100));
@@ -327,7 +271,7 @@ mod tests {
     fn old_jobs_are_dropped() {
         let mut jobs = Jobs::default();
         for _ in 0..200 {
-            let id = jobs.add(String::new(), Duration::ZERO);
+            let id = jobs.add(String::new(), Duration::ZERO).id;
             jobs.update(id, JobEvent::End(Ending::Done, String::new()), Duration::ZERO);
         }
         assert!(jobs.list.len() <= KEEP + 1);

@@ -13,7 +13,6 @@ pub enum Focus {
     /// The list.
     #[default]
     List,
-    /// The preview.
     Preview,
 }
 
@@ -26,13 +25,9 @@ pub struct Layout {
     pub zoom: bool,
     /// Share of the list, percent.
     pub list_share: u16,
-    /// Which pane takes the keys.
     pub focus: Focus,
-    /// Columns that are shown where there is room.
     pub columns: Vec<Column>,
-    /// How sizes are shown.
     pub sizes: Sizes,
-    /// The divider is being dragged.
     pub dragging: bool,
     /// Time and row of the last click.
     pub last_click: Option<(Duration, u64)>,

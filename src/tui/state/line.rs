@@ -17,12 +17,9 @@ pub struct Facts {
 /// A row with its details.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
-    /// The row.
     pub row: Row,
-    /// Its details.
     pub facts: Option<Facts>,
-    /// Its details are requested.
-    pub asked: bool,
+    pub requested: bool,
 }
 
 impl Line {

@@ -19,27 +19,21 @@ const MARGIN: usize = 128;
 /// Requests rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RowsRequest {
-    /// What is listed.
     pub scope: Scope,
-    /// Which rows.
     pub want: Want,
-    /// How many.
     pub count: usize,
 }
 
 /// Rows, or why there are none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RowsResponse {
-    /// Which rows were requested.
     pub want: Want,
-    /// The rows.
     pub page: Result<Page, RowsError>,
 }
 
 /// Why there are no rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RowsError {
-    /// There is no such directory.
     Gone,
     /// They cannot be read: the error.
     Failed(String),
@@ -48,21 +42,16 @@ pub enum RowsError {
 /// A list of entries of which a window is loaded.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Listing {
-    /// What is listed.
     pub scope: Scope,
-    /// The window.
     pub lines: Vec<Line>,
-    /// Index of the row under the cursor.
     pub cursor: usize,
     /// Index of the first row on the screen.
     pub top: usize,
-    /// Rows on the screen.
     pub height: usize,
     /// Numbers of everything below the directory.
     pub below: Range<u64>,
     /// Rows, or an error, have been loaded.
     pub loaded: bool,
-    /// Why there are no rows.
     pub error: Option<String>,
     /// Unreadable entries.
     pub lost: u64,
@@ -81,14 +70,14 @@ pub struct Listing {
 }
 
 impl Listing {
-    /// Begins a list, with the cursor on `at` or on the first row. The request must be sent.
+    /// Starts a list, with the cursor on `at` or on the first row, and returns the request for its rows.
     pub fn open(scope: Scope, at: Option<EntryPath>, height: usize) -> (Self, RowsRequest) {
         let mut listing = Self { scope, height, ..Self::default() };
-        let request = listing.ask(at.map_or(Want::Start, Want::AroundPath));
+        let request = listing.request(at.map_or(Want::Start, Want::AroundPath));
         (listing, request)
     }
 
-    /// Sets which row of the screen the cursor is to have when the rows come.
+    /// Sets the screen row of the cursor once rows are loaded.
     pub fn keep_row(&mut self, row: usize) {
         self.row = Some(row);
     }
@@ -108,12 +97,12 @@ impl Listing {
         self.top.min(self.lines.len())..(self.top + self.height).min(self.lines.len())
     }
 
-    /// Says whether all rows are loaded.
+    /// Returns whether all rows are loaded.
     pub fn is_whole(&self) -> bool {
         self.loaded && self.first && self.last
     }
 
-    /// Says how far down the cursor is, 0 to 1; `None` when all rows are on the screen.
+    /// Returns the position of the cursor, 0 to 1; `None` if all rows are on the screen.
     pub fn position(&self) -> Option<f64> {
         if self.first && self.last && self.lines.len() <= self.height {
             return None;
@@ -130,8 +119,8 @@ impl Listing {
         Some((at.saturating_sub(range.start)) as f64 / span as f64)
     }
 
-    /// Returns the numbers of a row and all that lies below it, as far as the rows behind it, or
-    /// what is known of it, tell.
+    /// Returns the numbers of a row and everything below it, if the following rows or its details
+    /// contain them.
     pub fn numbers(&self, index: usize) -> Option<Range<u64>> {
         let line = self.lines.get(index)?;
         let number = line.row.number;
@@ -139,25 +128,25 @@ impl Listing {
             return Some(number..number + 1);
         }
         let in_order = self.scope.order == Order::Path;
-        let mut behind = self.lines[index + 1..].iter().filter(|_| in_order);
-        match behind.find(|next| next.row.depth <= line.row.depth) {
+        let mut following = self.lines[index + 1..].iter().filter(|_| in_order);
+        match following.find(|next| next.row.depth <= line.row.depth) {
             Some(next) => Some(number..next.row.number),
             None if in_order && self.last => Some(number..self.below.end),
             None => line.facts?.numbers.map(|(from, to)| from..to),
         }
     }
 
-    /// Says whether the cursor still has to go to rows that have not come.
+    /// Returns whether the cursor still has to move by rows that are not loaded.
     pub fn is_behind(&self) -> bool {
         self.owed != 0
     }
 
-    /// Says whether the cursor goes to rows that have not come.
+    /// Returns whether the cursor goes to another part of the list, which is not loaded.
     pub fn is_leaping(&self) -> bool {
         self.loaded && matches!(self.waiting, Some(Want::Start | Want::End | Want::Around(_) | Want::AroundPath(_)))
     }
 
-    /// Says whether an answer is awaited.
+    /// Returns whether rows are requested.
     pub fn is_waiting(&self) -> bool {
         self.waiting.is_some()
     }
@@ -177,7 +166,7 @@ impl Listing {
         self.fetch()
     }
 
-    /// Moves what is shown by rows; the cursor stays on the screen.
+    /// Scrolls by rows; the cursor stays on the screen.
     pub fn scroll(&mut self, rows: isize) -> Option<RowsRequest> {
         let most = self.lines.len().saturating_sub(self.height);
         self.top = self.top.saturating_add_signed(rows).min(most);
@@ -194,21 +183,21 @@ impl Listing {
         self.fetch()
     }
 
-    /// Moves the cursor to the first row of all.
+    /// Moves the cursor to the first row of the list.
     pub fn to_first(&mut self) -> Option<RowsRequest> {
-        if self.first { self.select(0) } else { Some(self.ask(Want::Start)) }
+        if self.first { self.select(0) } else { Some(self.request(Want::Start)) }
     }
 
-    /// Moves the cursor to the last row of all.
+    /// Moves the cursor to the last row of the list.
     pub fn to_last(&mut self) -> Option<RowsRequest> {
-        if self.last { self.select(self.lines.len().saturating_sub(1)) } else { Some(self.ask(Want::End)) }
+        if self.last { self.select(self.lines.len().saturating_sub(1)) } else { Some(self.request(Want::End)) }
     }
 
     /// Moves the cursor to the row of a path.
     pub fn to_path(&mut self, path: EntryPath) -> Option<RowsRequest> {
         match self.lines.iter().position(|line| line.row.entry.path == path) {
             Some(index) => self.select(index),
-            None => Some(self.ask(Want::AroundPath(path))),
+            None => Some(self.request(Want::AroundPath(path))),
         }
     }
 
@@ -216,30 +205,30 @@ impl Listing {
     pub fn to_place(&mut self, place: u64) -> Option<RowsRequest> {
         match self.lines.iter().position(|line| line.row.place == place) {
             Some(index) => self.select(index),
-            None => Some(self.ask(Want::Around(place))),
+            None => Some(self.request(Want::Around(place))),
         }
     }
 
-    /// Returns the rows on the screen of which `lacks` something is to be found out, if one of them
-    /// has not been asked for. The others are not any more: what is on the screen comes first.
+    /// Returns the rows on the screen that `lacks` details, if one of them has not been requested.
+    /// Details of other rows are no longer requested, so that those on the screen come first.
     pub fn lacking(&mut self, lacks: impl Fn(&Line) -> bool) -> Vec<(u64, Entry)> {
         let visible = self.visible();
         let lacks = |line: &Line| line.facts.is_none() && lacks(line);
-        if !self.lines[visible.clone()].iter().any(|line| lacks(line) && !line.asked) {
+        if !self.lines[visible.clone()].iter().any(|line| lacks(line) && !line.requested) {
             return Vec::new();
         }
-        self.lines.iter_mut().for_each(|line| line.asked = false);
+        self.lines.iter_mut().for_each(|line| line.requested = false);
         let lines = self.lines[visible].iter_mut().filter(|line| lacks(line));
         lines
             .map(|line| {
-                line.asked = true;
+                line.requested = true;
                 (line.row.number, line.row.entry.clone())
             })
             .collect()
     }
 
-    /// Takes facts: numbers of entries, ascending, with what is known of them.
-    pub fn learn(&mut self, facts: &[(u64, Facts)]) {
+    /// Adds details of rows, in ascending order of entry numbers.
+    pub fn add_details(&mut self, facts: &[(u64, Facts)]) {
         for line in &mut self.lines {
             if let Ok(index) = facts.binary_search_by_key(&line.row.number, |(number, _)| *number) {
                 line.facts = Some(facts[index].1);
@@ -248,26 +237,26 @@ impl Listing {
         self.measure();
     }
 
-    /// Takes the sizes that are known by now.
+    /// Updates the largest size.
     fn measure(&mut self) {
         let sizes = self.lines.iter().filter_map(Line::size);
         self.largest = sizes.max().unwrap_or(0).max(self.largest);
     }
 
-    /// Takes the number of rows that fit on the screen.
+    /// Sets the number of rows on the screen.
     pub fn resize(&mut self, height: usize) -> Option<RowsRequest> {
         self.height = height;
         self.show_cursor();
         self.fetch()
     }
 
-    /// Takes rows. Stale ones change nothing.
-    pub fn add_rows(&mut self, answer: RowsResponse) -> Option<RowsRequest> {
-        if self.waiting.as_ref() != Some(&answer.want) {
+    /// Adds loaded rows, unless others are awaited.
+    pub fn add_rows(&mut self, response: RowsResponse) -> Option<RowsRequest> {
+        if self.waiting.as_ref() != Some(&response.want) {
             return None;
         }
         self.waiting = None;
-        let page = match answer.page {
+        let page = match response.page {
             Ok(page) => page,
             Err(error) => {
                 self.error = Some(match error {
@@ -275,15 +264,15 @@ impl Listing {
                     RowsError::Failed(error) => error,
                 });
                 self.loaded = true;
-                // What is there stays; asking again would fail again.
+                // Loaded rows stay. Another request would fail again.
                 (self.first, self.last, self.owed) = (true, true, 0);
                 return None;
             }
         };
         self.lost = self.lost.max(page.lost);
         self.below = page.below;
-        let lines = page.rows.into_iter().map(|row| Line { row, facts: None, asked: false });
-        match answer.want {
+        let lines = page.rows.into_iter().map(|row| Line { row, facts: None, requested: false });
+        match response.want {
             Want::After(_) => {
                 self.lines.extend(lines);
                 self.last = page.last;
@@ -310,7 +299,7 @@ impl Listing {
                 (self.first, self.last) = (page.first, page.last);
                 self.cursor = page.at;
                 let row = self.row.take().unwrap_or(self.height / 2);
-                self.top = if answer.want == Want::Start { 0 } else { self.cursor.saturating_sub(row) };
+                self.top = if response.want == Want::Start { 0 } else { self.cursor.saturating_sub(row) };
                 self.loaded = true;
             }
         }
@@ -326,12 +315,13 @@ impl Listing {
     /// Returns how many rows are kept, and how many of them on each side of the cursor.
     fn kept(&self) -> (usize, usize) {
         let names: usize = self.lines.iter().map(|line| line.row.names()).sum();
-        // One more than that would be asked for again.
+        // With fewer rows, they would be requested again.
         let near = self.margin() + 1;
         if names > KEEP_NAMES { (2 * near, near) } else { (KEEP, KEEP / 4) }
     }
 
-    /// Returns with how many rows between the cursor and the end of the window more are fetched.
+    /// Returns the number of rows between the cursor and the end of the window below which more are
+    /// requested.
     fn margin(&self) -> usize {
         MARGIN.max(self.height * 2)
     }
@@ -359,7 +349,7 @@ impl Listing {
         }
     }
 
-    /// Asks for what comes next if the cursor is near the end of the window.
+    /// Requests more rows if the cursor is near an end of the window.
     fn fetch(&mut self) -> Option<RowsRequest> {
         if self.waiting.is_some() {
             return None;
@@ -367,15 +357,15 @@ impl Listing {
         let margin = self.margin();
         let (front, back) = (self.lines.first()?.row.place, self.lines.last()?.row.place);
         if !self.last && (self.lines.len() - self.cursor <= margin || self.owed > 0) {
-            return Some(self.ask(Want::After(back)));
+            return Some(self.request(Want::After(back)));
         }
         if !self.first && (self.cursor < margin || self.owed < 0) {
-            return Some(self.ask(Want::Before(front)));
+            return Some(self.request(Want::Before(front)));
         }
         None
     }
 
-    fn ask(&mut self, want: Want) -> RowsRequest {
+    fn request(&mut self, want: Want) -> RowsRequest {
         self.waiting = Some(want.clone());
         RowsRequest { scope: self.scope.clone(), want, count: FETCH.max(self.height * 2) }
     }
@@ -438,10 +428,10 @@ mod tests {
         assert_eq!(asked(&mut listing), Vec::from_iter(0..10));
         assert!(asked(&mut listing).is_empty());
         // Two are known; four more come to the screen, and with them what has not been answered.
-        listing.learn(&[(4, Facts::default()), (5, Facts::default())]);
+        listing.add_details(&[(4, Facts::default()), (5, Facts::default())]);
         listing.step(13);
         assert_eq!(asked(&mut listing), Vec::from_iter(6..14));
-        // What has been passed is not waited for, and asked for when it is there again.
+        // Details of rows that were scrolled away are not awaited, and requested again later.
         listing.step(50);
         asked(&mut listing);
         listing.step(-63);

@@ -8,18 +8,15 @@ use nra_format::path::EntryPath;
 /// How much of a row is marked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Marked {
-    /// Nothing.
     No,
     /// Something below it.
     Partly,
-    /// All of it.
     Yes,
 }
 
 /// The entries a job works on. Marks and cursor may change before it starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SelectedEntries {
-    /// Numbers of the entries.
     pub ranges: Arc<Vec<Range<u64>>>,
     /// What they are, for people.
     pub label: String,
@@ -43,11 +40,8 @@ pub struct Among {
 /// How marks change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
-    /// They are added.
     Add,
-    /// They are removed.
     Remove,
-    /// They are inverted.
     Invert,
 }
 
@@ -79,7 +73,6 @@ impl Marks {
         &self.ranges
     }
 
-    /// Returns whether a range of numbers is marked.
     pub fn of(&self, numbers: &Range<u64>) -> Marked {
         let first = self.ranges.partition_point(|range| range.end <= numbers.start);
         match self.ranges.get(first).filter(|range| range.start < numbers.end && !numbers.is_empty()) {
@@ -106,7 +99,6 @@ impl Marks {
         self.content_bytes = None;
     }
 
-    /// Clears all marks.
     pub fn clear(&mut self) {
         *self = Self { anchor: self.anchor, ..Self::default() };
     }
@@ -132,7 +124,7 @@ pub fn tidy(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
 
 /// Merges two sorted lists of ranges: keeps the numbers that `keep` accepts, given whether each
 /// list has them.
-fn combined(first: &[Range<u64>], second: &[Range<u64>], keep: impl Fn(bool, bool) -> bool) -> Vec<Range<u64>> {
+pub fn combined(first: &[Range<u64>], second: &[Range<u64>], keep: impl Fn(bool, bool) -> bool) -> Vec<Range<u64>> {
     let mut kept: Vec<Range<u64>> = Vec::with_capacity(first.len() + second.len());
     let bounds = |ranges: &[Range<u64>], bound: usize| {
         let range = ranges.get(bound / 2)?;
@@ -147,7 +139,7 @@ fn combined(first: &[Range<u64>], second: &[Range<u64>], keep: impl Fn(bool, boo
         };
         a += usize::from(bounds(first, a) == Some(at));
         b += usize::from(bounds(second, b) == Some(at));
-        // Behind the start of a range it is open until its end.
+        // After the start of a range, it is open until its end.
         match (open, keep(a % 2 == 1, b % 2 == 1)) {
             (None, true) => open = Some(at),
             (Some(start), false) => {
@@ -177,7 +169,7 @@ mod tests {
         assert_eq!(marks.count(), 11);
         marks.clear();
         assert!(marks.is_empty());
-        // A directory and what is in it: turned once.
+        // A directory and its contents are inverted once.
         marks.change(vec![2..5, 3..4], Change::Invert);
         assert_eq!((marks.ranges().first(), marks.count()), (Some(&(2..5)), 3));
         marks.change(vec![2..5, 3..4, 7..8], Change::Invert);

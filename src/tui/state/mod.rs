@@ -11,17 +11,15 @@ pub mod layout;
 pub mod line;
 pub mod listing;
 pub mod marks;
-pub mod opening;
 pub mod pane;
 pub mod passwords;
 pub mod pending;
 pub mod places;
-pub mod quit;
-pub mod settings;
 pub mod sizes;
 pub mod status;
 pub mod tree;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,6 +27,7 @@ use ratatui::layout::Rect;
 
 use crate::keymap::{Keymap, Place};
 use crate::layout::{Areas, Columns, MESSAGE_ROWS, SMALLEST};
+use crate::open_target::OpenTarget;
 use crate::requests::{RequestKind, Requests};
 use crate::theme::Theme;
 use nra_format::path::EntryPath;
@@ -43,13 +42,10 @@ pub use jobs::{JobId, Jobs};
 pub use layout::{Focus, Layout};
 pub use listing::Listing;
 pub use marks::Marks;
-pub use opening::Opening;
 pub use pane::Pane;
 pub use passwords::Passwords;
 pub use pending::{PendingChange, PendingChanges, Renames};
 pub use places::{OuterPosition, Places};
-pub use quit::Quit;
-pub use settings::Settings;
 pub use sizes::Sizes;
 pub use status::{Message, Status, Tone};
 pub use tree::Tree;
@@ -57,45 +53,28 @@ pub use tree::Tree;
 /// The state of the program, by part of the screen.
 #[derive(Debug, Clone)]
 pub struct State {
-    /// The screen.
     pub screen: Rect,
     /// Time since the start, as of the last event.
     pub now: Duration,
-    /// The archive shown.
     pub archive: Facts,
-    /// The archive being opened, and the archives to choose from.
     pub opening: Opening,
-    /// Rows of the list.
     pub listing: Listing,
-    /// Sort order, filter and query of the list.
     pub arrangement: ListArrangement,
-    /// Expanded directories.
     pub tree: Tree,
-    /// The preview.
     pub preview: Pane,
-    /// How the screen is divided.
     pub layout: Layout,
-    /// Keys, colours and other settings.
     pub settings: Settings,
-    /// Marked entries.
     pub marks: Marks,
-    /// Work in the background.
     pub jobs: Jobs,
-    /// Changes that are pending or being written.
     pub changes: Changes,
-    /// Jobs that need a password.
     pub passwords: Passwords,
-    /// Positions in archives: past, bookmarked, found.
     pub places: Places,
     /// Dialogs over the browser, the last on top.
     pub dialogs: Vec<Dialog>,
-    /// Keys that wait, and what they wait for.
     pub input: Input,
-    /// The status line.
     pub status: Status,
     /// The program exits when the last job has ended.
     pub quit: Option<Quit>,
-    /// The requests whose responses are awaited.
     pub requests: Requests,
 }
 
@@ -255,4 +234,34 @@ impl State {
     pub(super) fn save_cursor(&mut self) {
         self.places.save_cursor(self.listing.scope.directory.as_ref(), self.listing.entry());
     }
+}
+
+/// The archive that is being opened, and the archives to choose from.
+#[derive(Debug, Clone, Default)]
+pub struct Opening {
+    pub target: Option<OpenTarget>,
+    /// No archive is open yet.
+    pub no_archive: bool,
+    pub archives: Vec<PathBuf>,
+    /// Their list is being read.
+    pub listing: bool,
+}
+
+/// Settings that hold for a whole run.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    pub keymap: Keymap,
+    pub theme: Theme,
+    /// The cursor of the terminal follows the focus, for screen readers.
+    pub linear: bool,
+    /// Only ASCII characters are drawn.
+    pub ascii: bool,
+}
+
+/// The program quits after the last job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Quit {
+    pub since: Duration,
+    /// The user agreed to drop the pending changes, which have not changed since.
+    pub drops: bool,
 }

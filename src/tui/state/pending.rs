@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::glyphs;
+use crate::state::marks::combined;
 use nra_format::path::EntryPath;
 
 /// Why a change is not possible.
@@ -22,7 +23,6 @@ pub enum PendingChange {
     /// Add a file or directory to a directory, `None` = the top directory; true if the name exists:
     /// a file is replaced, a directory merged.
     Add(PathBuf, Option<EntryPath>, bool),
-    /// Make a directory.
     MakeDirectory(EntryPath),
 }
 
@@ -33,13 +33,15 @@ impl PendingChange {
             Self::Remove(ranges, what) => {
                 format!("remove {what}: {}", nra_text::counted(count(ranges), "entry", "entries"))
             }
-            Self::Rename(from, to) => format!("rename {} to {}", glyphs::shown(from.as_bytes()), glyphs::shown(to.as_bytes())),
+            Self::Rename(from, to) => {
+                format!("rename {} to {}", glyphs::printable(from.as_bytes()), glyphs::printable(to.as_bytes()))
+            }
             Self::Add(path, directory, meets) => {
                 let meets = if *meets { " over the existing one" } else { "" };
-                let to = directory.as_ref().map_or_else(String::new, |to| format!(" to {}", glyphs::shown(to.as_bytes())));
-                format!("add {}{to}{meets}", glyphs::shown(path.as_os_str().as_bytes()))
+                let to = directory.as_ref().map_or_else(String::new, |to| format!(" to {}", glyphs::printable(to.as_bytes())));
+                format!("add {}{to}{meets}", glyphs::printable(path.as_os_str().as_bytes()))
             }
-            Self::MakeDirectory(path) => format!("make {}", glyphs::shown(path.as_bytes())),
+            Self::MakeDirectory(path) => format!("make {}", glyphs::printable(path.as_bytes())),
         }
     }
 
@@ -81,10 +83,7 @@ impl Renames {
     }
 
     /// Returns the new path of an entry of the commit shown.
-    ///
-    /// # Errors
-    ///
-    /// If directories would contain each other, or the path gets too long.
+    /// Fails if directories would contain each other, or the path gets too long.
     pub fn then(&self, path: &EntryPath) -> Result<EntryPath, Refusal> {
         let (mut at, mut behind) = (path.clone(), Vec::new());
         // Each rename applies once: more steps are a cycle.
@@ -102,10 +101,6 @@ impl Renames {
 }
 
 /// Returns a path with a suffix.
-///
-/// # Errors
-///
-/// If that is not a path.
 pub fn joined(path: &[u8], behind: &[u8]) -> Result<EntryPath, Refusal> {
     EntryPath::new([path, behind].concat()).map_err(|error| error.to_string())
 }
@@ -125,7 +120,6 @@ impl PendingChanges {
         self.list.is_empty()
     }
 
-    /// Returns the changes.
     pub fn list(&self) -> &[PendingChange] {
         &self.list
     }
@@ -136,13 +130,16 @@ impl PendingChanges {
             self.remove_rename(from);
         }
         if let PendingChange::Remove(ranges, _) = &change {
-            self.removed = if self.removed.is_empty() { Arc::clone(ranges) } else { Arc::new(union(&self.removed, ranges)) };
+            self.removed = if self.removed.is_empty() {
+                Arc::clone(ranges)
+            } else {
+                Arc::new(combined(&self.removed, ranges, |a, b| a || b))
+            };
             self.removed_count = count(&self.removed);
         }
         self.list.push(change);
     }
 
-    /// Removes a change and returns it.
     pub fn remove(&mut self, index: usize) -> Option<PendingChange> {
         let mut list = std::mem::take(self).list;
         let change = (index < list.len()).then(|| list.remove(index));
@@ -150,7 +147,6 @@ impl PendingChanges {
         change
     }
 
-    /// Removes the rename of an entry.
     pub fn remove_rename(&mut self, path: &EntryPath) {
         self.list.retain(|change| !matches!(change, PendingChange::Rename(from, _) if from == path));
     }
@@ -184,37 +180,18 @@ impl PendingChanges {
             (self.removed_count, "to remove"),
             (count(|change| matches!(change, PendingChange::Rename(..))), "to rename"),
         ];
-        let told: Vec<String> = parts
+        let parts: Vec<String> = parts
             .iter()
             .filter(|(count, _)| *count > 0)
             .map(|(count, what)| format!("{} {what}", nra_text::count(*count)))
             .collect();
-        told.join(", ")
+        parts.join(", ")
     }
 }
 
 /// Returns how many numbers there are in ranges.
 pub fn count(ranges: &[Range<u64>]) -> u64 {
     ranges.iter().map(|range| range.end.saturating_sub(range.start)).sum()
-}
-
-/// Joins two lists of disjoint ranges in order to one.
-fn union(one: &[Range<u64>], other: &[Range<u64>]) -> Vec<Range<u64>> {
-    let mut all: Vec<Range<u64>> = Vec::with_capacity(one.len() + other.len());
-    let (mut one, mut other) = (one.iter().peekable(), other.iter().peekable());
-    loop {
-        let is_first = match (one.peek(), other.peek()) {
-            (None, None) => return all,
-            (own, None) => own.is_some(),
-            (None, _) => false,
-            (Some(own), Some(others)) => own.start <= others.start,
-        };
-        let Some(next) = (if is_first { one.next() } else { other.next() }) else { return all };
-        match all.last_mut() {
-            Some(last) if next.start <= last.end => last.end = last.end.max(next.end),
-            _ => all.push(next.clone()),
-        }
-    }
 }
 
 #[cfg(test)]
@@ -237,14 +214,14 @@ mod tests {
         assert_eq!(pending.summary(), "6 to remove, 1 to rename");
         assert!(pending.removes(8) && !pending.removes(9));
         assert_eq!(pending.renamed(&path("a")), Some(&path("b")));
-        // One from the middle.
+        // A change in the middle.
         assert_eq!(pending.remove(1).unwrap().describe(), "remove x: 4 entries");
         assert_eq!(pending.remove(2), None);
         assert_eq!(pending.remove(1).unwrap().describe(), "rename a to b");
         assert!(pending.removes(6) && !pending.removes(8));
         assert!(pending.remove(0).is_some() && pending.remove(0).is_none());
         assert!(pending.is_empty());
-        // The last word on a name holds.
+        // The last name counts.
         pending.push(PendingChange::Rename(path("a"), path("b")));
         pending.push(remove(1..2));
         pending.push(PendingChange::Rename(path("a"), path("c")));
@@ -259,6 +236,7 @@ mod tests {
         let ranges = |ends: &[(u64, u64)]| ends.iter().map(|(start, end)| *start..*end).collect::<Vec<_>>();
         let (one, other) = (ranges(&[(0, 2), (5, 6), (8, 12)]), ranges(&[(2, 3), (4, 5), (9, 10), (20, 21)]));
         let all = ranges(&[(0, 3), (4, 6), (8, 12), (20, 21)]);
+        let union = |one: &[Range<u64>], other: &[Range<u64>]| combined(one, other, |a, b| a || b);
         assert_eq!((union(&one, &other), union(&other, &one), count(&all)), (all.clone(), all, 10));
         assert_eq!(union(&[], &one), one);
     }

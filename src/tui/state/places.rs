@@ -16,13 +16,9 @@ const MAX_CURSORS: usize = 1_000;
 /// The position in an archive while a nested one is shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OuterPosition {
-    /// The directory of the cursor.
     pub directory: Option<EntryPath>,
-    /// Its entry.
     pub at: Option<EntryPath>,
-    /// The marks.
     pub marks: Arc<Vec<Range<u64>>>,
-    /// The pending changes.
     pub pending: PendingChanges,
     /// The key for the stored position.
     pub home: Option<String>,
@@ -37,7 +33,6 @@ pub struct Places {
     pub visited: Vec<String>,
     /// Bookmarked entries, by letter.
     pub bookmarks: BTreeMap<char, EntryPath>,
-    /// The last search results.
     pub results: SearchResults,
     /// Positions in the archives around this one, the outermost first.
     pub outer: Vec<OuterPosition>,

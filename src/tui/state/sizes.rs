@@ -25,7 +25,6 @@ pub struct Map {
     pub tiles: Vec<Tile>,
     /// Number and size of the others.
     pub rest: (u64, u64),
-    /// It is loaded.
     pub loaded: bool,
     /// The arrangement of the list before the map was shown.
     pub before: Arrangement,
@@ -34,9 +33,7 @@ pub struct Map {
 /// An area of the map.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tile {
-    /// The entry.
     pub path: EntryPath,
-    /// It is a directory.
     pub directory: bool,
     /// Size of its content and of everything below it, bytes.
     pub bytes: u64,

@@ -10,7 +10,6 @@ use nra_format::path::EntryPath;
 pub struct Tree {
     /// Directories are expanded in place instead of being entered.
     pub on: bool,
-    /// The expanded directories.
     pub open: Arc<BTreeSet<EntryPath>>,
 }
 
@@ -22,12 +21,7 @@ impl Tree {
 
     /// Expands or collapses a directory.
     pub fn fold(&mut self, path: EntryPath, open: bool) {
-        let mut directories = BTreeSet::clone(&self.open);
-        if open {
-            directories.insert(path);
-        } else {
-            directories.remove(&path);
-        }
-        self.open = Arc::new(directories);
+        let directories = Arc::make_mut(&mut self.open);
+        let _ = if open { directories.insert(path) } else { directories.remove(&path) };
     }
 }

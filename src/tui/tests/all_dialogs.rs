@@ -1,16 +1,15 @@
-//! Each dialog and each key on screens of each size: nothing is out of sight, and nothing ends the
-//! program.
+//! Every dialog and every key on screens of all sizes: everything is visible, and the program
+//! continues.
 
 use super::{Story, everything};
-use crate::action::Action;
 use crate::effect::Effect;
 use crate::frames;
-use crate::keymap::Keymap;
+use crate::keymap::{Action, Keymap};
 use crate::state::Dialog;
 
 const SIZES: [(u16, u16); 6] = [(300, 100), (200, 60), (120, 40), (80, 24), (40, 10), (20, 5)];
 
-/// Keys that open a dialog, with its title and the line that tells most about it.
+/// Keys that open a dialog, its title, and a characteristic line.
 const DIALOGS: [(&str, &str, &str); 14] = [
     ("?", "Keys: list", "Move"),
     ("enter ?", "Keys: preview", "Move"),
@@ -28,7 +27,7 @@ const DIALOGS: [(&str, &str, &str); 14] = [
     ("enter ctrl-g", "Go to", "line or row"),
 ];
 
-/// Asserts that the dialog on top is whole: its keys and its title.
+/// Asserts that title and keys of the topmost dialog are visible.
 fn is_whole(story: &Story, keys: &str) {
     let screen = story.screen();
     let Some(dialog) = story.state.dialogs.last() else { return };
@@ -66,12 +65,12 @@ fn every_key_works_at_every_size() {
     let keymap = Keymap::default();
     for (width, height) in SIZES {
         let openings = DIALOGS.iter().map(|(keys, ..)| *keys).chain(["", "f3", "b b", "t", ";", "j j j", "v"]);
-        // Drawing large screens takes its time: there the keys are tried where one begins.
+        // Drawing large screens is slow, so the keys are only tried at the start.
         for opening in openings.filter(|opening| width <= 120 || opening.is_empty()) {
             let begun = Story::begin(everything(), width, height);
             let mut story = begun;
             story.then(opening);
-            // Some keys would write files to where the tests run.
+            // Some keys would write files to the current directory.
             story.works = false;
             let (state, now) = (story.state.clone(), story.now);
             for (command, keys) in keymap.commands() {

@@ -1,8 +1,8 @@
-//! Order, tree and columns of the list.
+//! Sort order, tree and columns of the list.
 
 use super::{Story, everything};
 use crate::effect::{Effect, Request};
-use crate::event::Event;
+use crate::event::{Event, Response};
 use crate::layout::Column;
 use crate::requests::RequestKind;
 use crate::state::arrange::Sort;
@@ -37,7 +37,7 @@ fn columns_can_be_chosen() {
     assert_eq!(story.state.layout.columns, [] as [Column; 0]);
     story.then("d esc").sees("directory");
     assert_eq!(story.state.layout.columns, [Column::Kind]);
-    // The cursor of the menu stays where it was.
+    // The cursor of the menu stays.
     story.then("C down down space down enter").sees("[ ] stored").sees("[x] modified");
 }
 
@@ -47,7 +47,7 @@ fn tree_is_sorted_and_filtered() {
     story.then("t j j j l").then("s s");
     assert!(story.state.tree.on);
     assert_eq!(story.names()[..4], ["model.bin", "docs", "docs/guide.md", "docs/more"]);
-    // Directories open and close as in any tree, and the cursor stays on its row.
+    // Directories are expanded and collapsed, and the cursor stays on its row.
     story.then("g j j j l");
     assert_eq!(story.name(), "docs/more");
     assert!(story.names().contains(&"docs/more/deep".to_owned()));
@@ -62,7 +62,7 @@ fn tree_is_sorted_and_filtered() {
     assert_eq!(story.names(), [] as [&str; 0]);
     story.then("t esc s n");
     assert!(story.state.tree.on && story.state.arrangement.wanted.is_natural());
-    // What is found at any depth is no tree.
+    // Results at any depth are not shown as a tree.
     story.then("D");
     assert!(!story.state.tree.on);
 }
@@ -73,8 +73,7 @@ fn stopped_sort_keeps_tree() {
         let mut story = Story::begin(everything(), 80, 24);
         story.then("t s s");
         let (rows, at) = (story.names(), story.names().iter().position(|name| name == "docs").unwrap());
-        // To open a directory of a sorted tree, or to look for something at any depth, takes a
-        // while.
+        // Expanding a directory of a sorted tree, and a search at any depth, take some time.
         for keys in ["l", "D"] {
             story.state.listing.cursor = at;
             story.held_back = true;
@@ -82,7 +81,7 @@ fn stopped_sort_keeps_tree() {
             assert!(story.state.arrangement.loading, "{keys}");
             if fails {
                 let Some(Effect::Request(id, Request::Arrange(_))) = story.back.pop() else { panic!("{:?}", story.back) };
-                story.event(Event::Response(id, Box::new(Event::Arranged(Err("no".to_owned())))));
+                story.event(Event::Response(id, Response::Arranged(Err("no".to_owned()))));
             } else {
                 story.keys("esc");
             }
@@ -103,15 +102,15 @@ fn sorting_can_be_stopped() {
     story.held_back = true;
     story.keys("s t");
     assert!(story.state.arrangement.loading);
-    story.event(Event::ArrangeProgress(0.4));
+    story.respond(Response::ArrangeProgress(0.4));
     story.sees("arranging … 40 %, esc stops it");
     let id = story.state.requests.newest(RequestKind::Arrange);
     let asked = std::mem::take(&mut story.back);
     story.keys("esc");
     assert!(!story.state.arrangement.loading && story.state.arrangement.wanted.sort == Sort::Size);
-    // The thread ends what nobody awaits.
+    // The worker stops a cancelled request.
     assert!(story.back.is_empty() && !story.state.requests.awaits(id));
-    // An answer that comes all the same changes nothing.
+    // A late response changes nothing.
     story.held_back = false;
     story.perform(asked);
     assert_eq!(story.names(), before);

@@ -1,4 +1,4 @@
-//! Compaction: named, asked about, done, shown.
+//! Compaction: estimated, confirmed, run, shown.
 
 use super::jobs::{open, paths};
 use super::{Story, asks, everything};
@@ -7,7 +7,7 @@ use crate::open_target::OpenTarget;
 use crate::sample;
 use crate::task::Task;
 
-/// An archive of two commits: the content of a file is in the first one only.
+/// An archive of two commits. The content of a file is in the first one only.
 fn two_commits(story: &mut Story, file: &std::path::Path) {
     let noise: Vec<u8> = (0..200_000u32).flat_map(|number| number.wrapping_mul(2_654_435_761).to_le_bytes()).collect();
     std::fs::write(file, sample::bytes(&[("a.txt", b"a"), ("noise", &noise)])).unwrap();
@@ -25,9 +25,9 @@ fn compacting_lists_what_it_removes() {
     two_commits(&mut story, &file);
     let before = std::fs::metadata(&file).unwrap().len();
     story.then("Z").sees("Compact a.nra").sees("removes 1 earlier commit for good").sees("→ about");
-    // Enter is safe.
+    // Enter does nothing.
     story.then("enter");
-    // Damage that is found while the question is open is in the way, here and of a return.
+    // Damage detected while the menu is open prevents compacting and reverting.
     let (facts, jobs) = (story.state.archive.clone(), story.state.jobs.list.len());
     for keys in ["Z", "U"] {
         story.then(keys).state.archive.turn_out_damaged(vec!["a block".to_owned()]);
@@ -55,10 +55,10 @@ fn pending_changes_block_compacting() {
     story.then("u");
     story.works = false;
     story.then("Z c");
-    // While it works nothing else is planned.
+    // No other changes can be made while it runs.
     story.then("d").sees("being written");
     let Some(Effect::Start(_, Task::Compact { commit: 2, .. })) = story.outside.last() else { panic!("{:?}", story.outside) };
-    // Another program has written a commit since.
+    // Another program has written a commit.
     story.state.changes.writing = None;
     story.state.archive.info.commit = Some(1);
     story.works = true;

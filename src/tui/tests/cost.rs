@@ -1,4 +1,4 @@
-//! What it costs to look at a large archive: counted reads, and time on the event path.
+//! The cost of browsing a large archive: number of reads, and time to process events.
 #![allow(clippy::print_stdout, reason = "the figures are what these tests are for")]
 
 use std::sync::Arc;
@@ -32,7 +32,7 @@ use nra_format::source::RecordingSource;
 
 type Source = Arc<RecordingSource<MemorySource>>;
 
-/// Returns an archive of so many files in one directory, and its source.
+/// Returns an archive with a number of files in one directory, and its source.
 fn large(files: u64) -> (Arc<dyn Archive>, Source) {
     let mut writer = Writer::create(Vec::new(), WriterOptions::default()).unwrap();
     for number in 0..files {
@@ -48,7 +48,7 @@ fn large(files: u64) -> (Arc<dyn Archive>, Source) {
     (Arc::from(archive), source)
 }
 
-/// Goes through a session and returns reads and bytes of each step, the opening first.
+/// Runs a session and returns the reads and bytes of each step, starting with opening.
 fn session(files: u64) -> Vec<(&'static str, usize, u64)> {
     let (archive, source) = large(files);
     let mut costs = Vec::new();
@@ -70,7 +70,7 @@ fn session(files: u64) -> Vec<(&'static str, usize, u64)> {
 fn browsing_cost_is_independent_of_size() {
     let (small, big) = (session(5_000), session(150_000));
     for ((step, few, _), (_, reads, bytes)) in small.iter().zip(&big) {
-        // A level of the tree more, for each of the places that a step looks up.
+        // One more level of the tree for each lookup of a step.
         assert!(*reads <= few + 8, "{step}: {reads} reads instead of {few}");
         assert!(*bytes <= 1 << 20, "{step}: {bytes} bytes");
     }
@@ -100,7 +100,7 @@ fn a_million_entries_feel_like_a_few() {
             mark_with_gaps(&mut story, 1_000_000);
             continue;
         }
-        // The state machine and the drawing alone; the best of five, since other programs run, too.
+        // State machine and drawing only. The best of five, because other programs run, too.
         let best = (0..5).map(|_| {
             let mut state = story.state.clone();
             let event = Event::Key(key.parse().unwrap());
@@ -116,9 +116,9 @@ fn a_million_entries_feel_like_a_few() {
         story.then(key);
     }
 
-    // While the user types: what the threads answer, until the first hits and until all.
+    // A search while typing: the time until the first hits and until all of them.
     let mut finder = Finder::default();
-    // The first time the names are read, and the hit is the last but a few; then they are in
+    // The first search reads the names, and its hit is near the end; the second one has them in
     // memory.
     for (pattern, first_within, all_within) in [("999123", 1_250, 2_500), ("999123", 100, 1_000), ("99 json", 100, 1_000)] {
         let request = FindRequest { directory: None, pattern: pattern.to_owned() };
@@ -136,15 +136,15 @@ fn a_million_entries_feel_like_a_few() {
     }
 }
 
-/// Returns the time that this thread has had the processor, which other work on the machine does
-/// not lengthen. The system brings it up to date every few milliseconds.
+/// Returns the CPU time of this thread, which does not depend on other programs. The system updates
+/// it every few milliseconds.
 #[cfg(target_os = "linux")]
 fn on_the_processor() -> Duration {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("the system tells");
     Duration::from_nanos(text.split(' ').next().and_then(|nanoseconds| nanoseconds.parse().ok()).expect("a number"))
 }
 
-/// Returns what a key takes: the new state and its drawing.
+/// Returns the time for a key: updating and drawing the state.
 #[cfg(target_os = "linux")]
 fn cpu_of_key(story: &Story, key: &str) -> Duration {
     const TIMES: u32 = 20;
@@ -183,7 +183,7 @@ fn what_is_pasted_and_what_jobs_say_costs_what_is_shown_of_it() {
     assert!(pasted < Duration::from_secs(1), "{pasted:?}");
     story.sees("the first 64 KiB were pasted");
     story.then("esc");
-    let id = story.state.jobs.add("verify".to_owned(), story.now);
+    let id = story.state.jobs.add("verify".to_owned(), story.now).id;
     for _ in 0..2_000 {
         story.event(Event::Job(id, JobEvent::Warning("a word and another ".repeat(50))));
     }
@@ -228,7 +228,7 @@ fn keys_are_answered_while_jobs_run() {
         let each = cpu_of_key(&story, key);
         assert!(each < Duration::from_millis(16), "{key}: {each:?}");
         story.then(key);
-        // What the jobs tell is part of the work between two keys.
+        // The events of the jobs count as well.
         let before = on_the_processor();
         for event in events.try_iter() {
             assert!(!matches!(event, Event::Job(1, JobEvent::End(..))), "it was over before the keys were");
@@ -243,7 +243,7 @@ fn keys_are_answered_while_jobs_run() {
     while !stopped(events.recv_timeout(Duration::from_secs(60)).expect("it ends when it is stopped")) {}
 }
 
-/// Marks every other one of so many entries, as a glob does.
+/// Marks every other entry, as a glob could.
 fn mark_with_gaps(story: &mut Story, entries: u64) {
     story.state.marks.change((0..entries / 2).map(|number| 2 * number..2 * number + 1).collect(), Change::Add);
 }
@@ -260,10 +260,10 @@ fn marks_with_gaps_are_answered_as_fast() {
         assert!(each < Duration::from_millis(16), "{key}: {each:?}");
         story.then(key);
     }
-    // Of a sorted list everything is marked by a thread, whose answer is one list.
+    // In a sorted list, a worker determines all entries and responds with one list.
     story.then("s s A");
     assert_eq!((story.state.marks.count(), story.state.marks.ranges().len()), (20_000, 1));
-    // What many keys ask for is summed up once, for the last.
+    // Many keys cause one sum, for the last state.
     story.then("esc G");
     story.held_back = true;
     story.then("space k space k space");
@@ -318,7 +318,7 @@ fn a_large_extraction_shows_itself_and_stops_at_once() {
     let stopped = before.elapsed();
     println!("100,000 files: progress after {shown:?}, stopped after {stopped:?}");
     assert!(ended && shown < Duration::from_millis(250) && stopped < Duration::from_millis(100));
-    // Nothing half done: each file is whole.
+    // Every extracted file is complete.
     let mut queue = vec![target.path().to_owned()];
     while let Some(directory) = queue.pop() {
         for item in std::fs::read_dir(directory).unwrap() {

@@ -1,4 +1,4 @@
-//! A damaged archive: what reads, what does not, and what is saved.
+//! A damaged archive: readable and unreadable files, and salvaging.
 
 use std::ops::Range;
 use std::path::Path;
@@ -8,7 +8,7 @@ use insta::assert_snapshot;
 
 use super::jobs::open;
 use super::{Story, everything};
-use crate::event::Event;
+use crate::event::{Event, Response};
 use crate::rows::{Page, Want};
 use crate::sample;
 use crate::state::listing::RowsResponse;
@@ -18,10 +18,10 @@ use nra_format::progress::Recorder;
 use nra_format::source::MemorySource;
 use nra_format::testing::noise;
 
-/// What does not compress, bytes.
+/// Returns incompressible bytes.
 const NOISE_BYTES: usize = 3 << 20;
 
-/// Writes an archive in which the content of one of two files is damaged.
+/// Writes an archive of two files, one of which has damaged content.
 fn damaged(file: &Path) {
     let (first, second) = (noise(NOISE_BYTES, 1), noise(NOISE_BYTES, 2));
     let mut bytes = sample::bytes(&[("d/hurt.bin", &first), ("d/whole.bin", &second), ("note.txt", b"hello")]);
@@ -39,7 +39,7 @@ fn readable_files_are_listed_and_salvaged() {
     open(&mut story, &file);
     story.then("V");
     story.sees("1 damage").sees("R lists the affected files");
-    // From here on it is known, and nothing is written on top of it.
+    // The damage is known now, and nothing can be written.
     story.then("d").sees("A damaged archive cannot be changed").sees("damaged ·");
     story.then("enter R");
     story.sees("Damage").sees("list damaged files").sees("at offset").misses("No known damage");
@@ -63,15 +63,15 @@ fn readable_files_are_listed_and_salvaged() {
     let paths: Vec<String> = saved.entries(0..saved.entry_count()).map(|entry| entry.unwrap().path.to_string()).collect();
     assert_eq!(paths, ["d", "d/whole.bin", "note.txt"]);
     assert_eq!(saved.info().message, "salvaged from a.nra");
-    // Never over something that is there.
+    // An existing file is not replaced.
     story.then("esc R s ctrl-u");
     story.event(Event::Paste(output.display().to_string()));
     story.then("enter");
     story.sees("the file exists");
 }
 
-/// Returns an archive with a file `a` of this content in which one of the blocks is damaged: the
-/// first, or one in the middle; and where that lies.
+/// Returns an archive with a file `a` of this content, one block of which is damaged (the first, or
+/// one in the middle), and the range of that block.
 fn torn(content: &[u8], first: bool) -> (Arc<dyn Archive>, Range<u64>) {
     let work = tempfile::tempdir().unwrap();
     let (file, packed) = (work.path().join("a"), work.path().join("a.nra"));
@@ -104,7 +104,7 @@ fn content_around_damage_is_shown_and_searched() {
     let goes = |story: &mut Story, to: u64| {
         story.then("ctrl-g").types(&to.to_string()).then("enter");
     };
-    // What is shown stays where there is nothing to see, and so does what is told of it.
+    // If the target is unreadable, the preview and its title stay.
     story.then("enter");
     goes(&mut story, lost);
     story.sees("is damaged").sees("text · ");
@@ -112,13 +112,13 @@ fn content_around_damage_is_shown_and_searched() {
     story.then("G").misses("is damaged").sees("line 60000");
     story.then("g j");
     assert!(first(&story).contains("2 line 2 "), "{}", story.screen());
-    // A text is found behind it, where lines have no numbers, and back in front of it.
+    // A text is found after the damage, where line numbers are unknown, and before it.
     story.then("/").types("line 55555").then("enter");
     assert!(first(&story).contains("~ line 55555"), "{}", story.screen());
     story.then("/ ctrl-u").types(&format!("line {lost} ")).then("enter");
     story.sees("Not found in the readable part: ");
     story.then("/ ctrl-u").types("line 7777").then("enter N").sees("line 7777 ");
-    // Up to its edge all is shown.
+    // Bytes are readable up to the edge of the damage.
     story.then("2 g");
     for (near, reads) in [(hurt.start - 8_000, true), (hurt.start + 8_000, false), (hurt.end + 16, true)] {
         goes(&mut story, near);
@@ -149,7 +149,7 @@ fn unreadable_content_is_not_counted() {
     let (_, lost) = whole.find(b"d/b.bin").unwrap().unwrap();
     let block = usize::try_from(whole.runs(&lost, 100).unwrap().unwrap().0.last().unwrap().block).unwrap();
     let field = |at: usize| usize::try_from(u32::from_le_bytes(*bytes[block + at..].first_chunk().unwrap())).unwrap();
-    // The page of the index, and the directory of the block, behind its payload.
+    // Damages the index page, and the block index, which follows the payload.
     let page = usize::try_from(whole.pages_at(0).unwrap().last().unwrap().offset).unwrap();
     for place in [page + 100, block + 64 + field(16) + field(12) + 4] {
         bytes[place] ^= 1;
@@ -160,7 +160,7 @@ fn unreadable_content_is_not_counted() {
     story.sees("damaged · ").misses("entries ·").sees("1 readable entry");
     let row = |story: &Story, name: &str| story.screen().lines().find(|line| line.contains(name)).unwrap().to_owned();
     assert!(row(&story, " d/ ").contains("3.0 MiB"), "{}", story.screen());
-    // Nor is it drawn, nor can it be changed.
+    // The sizes are drawn without it, and nothing can be changed.
     story.then("b b");
     story.sees("3.0 MiB");
     story.then("b d");
@@ -178,7 +178,7 @@ fn known_damage_is_shown() {
         story.then("R");
         assert_snapshot!(format!("damage-{width}x{height}"), story.screen());
     }
-    // From the preview and from a directory, too; and where nothing is wrong nothing is listed.
+    // It also works from the preview and from a directory. Without damage, nothing is listed.
     let mut story = Story::begin(everything(), 120, 40);
     story.then("G k enter enter R");
     story.sees("No known damage");
@@ -194,7 +194,7 @@ fn changes_made_before_damage_can_be_undone() {
     story.state.archive.file = Ok("a.nra".into());
     story.then("d j d");
     let page = Page { damage: Some(vec!["the index is damaged".to_owned()]), ..Page::default() };
-    story.event(Event::Rows(RowsResponse { want: Want::Start, page: Ok(page) }));
+    story.respond(Response::Rows(RowsResponse { want: Want::Start, page: Ok(page) }));
     story.then("W").sees("A damaged archive cannot be changed");
     story.then("P").sees("Pending changes");
     story.then("u");

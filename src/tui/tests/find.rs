@@ -1,8 +1,8 @@
-//! Finding and arranging.
+//! Finding and filtering.
 
 use super::{Story, everything};
 use crate::effect::{Effect, Request};
-use crate::event::Event;
+use crate::event::{Event, Response};
 use crate::open_target::OpenTarget;
 use crate::requests::RequestKind;
 
@@ -19,7 +19,7 @@ fn query_finds_entries_by_properties() {
     story.then("F ctrl-u").types("*.json size<10");
     story.then("enter");
     assert_eq!(story.names().len(), 3);
-    // Marks and work mean what was found.
+    // Marks and jobs apply to the results.
     story.then("A");
     assert_eq!(story.state.marks.count(), 3);
     story.then("esc esc");
@@ -40,7 +40,7 @@ fn enter_waits_for_search_results() {
     let asked = std::mem::take(&mut story.back);
     story.perform(asked);
     assert!(story.state.dialogs.is_empty());
-    // The key behind it is for the list.
+    // The following key applies to the list.
     assert_eq!(story.name(), "docs/more");
 }
 
@@ -86,7 +86,7 @@ fn finder_finds_path() {
     story.then("enter");
     story.sees("a.nra ▸ docs");
     assert_eq!(story.name(), "docs/guide.md");
-    // Typing is not taken for commands.
+    // Typed letters are not commands.
     story.then("/").types("q?x");
     story.sees("No matches").sees("q?x");
     story.then("esc");
@@ -116,7 +116,7 @@ fn list_is_sorted() {
     story.then("S");
     story.sees("size ▴");
     assert_eq!(story.names()[0], "empty");
-    // It holds in other directories, and the cursor comes back to where it was.
+    // The order applies to other directories, and the cursor returns to its entry.
     story.then("s d j l");
     story.then("h");
     assert_eq!(story.name(), "train");
@@ -160,7 +160,7 @@ fn finder_shows_no_stale_counts() {
     story.held_back = false;
     story.types("x");
     story.sees("0 of ").misses("reading …");
-    // The commits come from a thread of their own.
+    // A separate thread lists the commits.
     story.keys("esc H").sees("Commits").sees("reading …");
 }
 
@@ -173,15 +173,15 @@ fn archives_are_listed_on_demand() {
         Some(Effect::Request(id, asked)) if *asked == what => *id,
         other => panic!("{other:?}"),
     };
-    let found = |names: &[&str]| Box::new(Event::Archives(names.iter().map(Into::into).collect()));
+    let found = |names: &[&str]| Response::Archives(names.iter().map(Into::into).collect());
     let more = found(&["a.nra", "photos.nra", "pictures.nra"]);
     let id = asked(&story, Request::Archives);
-    // What is typed before they have come is for them, enter included.
+    // Keys typed before the list has loaded apply to it, including enter.
     story.types("pho").keys("enter");
     story.event(Event::Response(id, found(&["a.nra", "photos.nra"])));
     asked(&story, Request::Open(OpenTarget::File("photos.nra".into()), None));
-    // An answer to what nobody asks any more changes nothing; the next time what was known is shown
-    // at once, and then what there is by now.
+    // A response that is no longer awaited changes nothing. The next time, the known archives are
+    // shown until the new list has loaded.
     story.event(Event::Response(id, more.clone()));
     story.keys("esc O").sees("photos.nra").misses("pictures.nra");
     story.event(Event::Response(asked(&story, Request::Archives), more));
@@ -198,7 +198,7 @@ fn glob_matches_listed_rows() {
     story.then("enter").sees("d/a1");
     story.then("+").types("*1");
     story.then("enter").sees("2 marked");
-    // In the whole directory a glob means all of it.
+    // Without a filter, a glob matches all rows of the directory.
     story.then("esc esc esc +").types("*1");
     story.then("enter").sees("2 marked");
     story.then("esc +").types("**/*1");

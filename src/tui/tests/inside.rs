@@ -1,4 +1,4 @@
-//! Looking into files of many kinds.
+//! Previews of many file formats.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ fn snapshots(archive: &Arc<dyn Archive>, name: &str, keys: &str) {
     }
 }
 
-/// Returns a safetensors file with the tensors of so many layers.
+/// Returns a safetensors file with a number of layers.
 fn safetensors(layers: usize) -> Vec<u8> {
     let tensor =
         |name: &str, shape: &str, end: usize| format!(r#""{name}":{{"dtype":"BF16","shape":{shape},"data_offsets":[0,{end}]}}"#);
@@ -108,7 +108,7 @@ fn arrays_and_columns() {
     story.sees("NPY · 1").sees("float32").sees("3 × 4");
     story.then("j j j");
     story.sees("who.name").sees("bytes (text)").sees("row groups");
-    // Damage is no reason to show nothing, and is told when a table is asked for.
+    // A damaged file is shown as bytes. The error is shown if a table is requested.
     story.then("j");
     story.sees("hex · 11 B");
     story.then("4");
@@ -141,14 +141,14 @@ fn pictures_follow_pane_size() {
     let side = |story: &Story| sent(story).map(|head| head.split("\"1;1;").nth(1).unwrap().to_owned());
     story.sees("PNG · 64 × 48");
     assert_eq!(side(&story).as_deref(), Some("64;48"));
-    // What lies over it, or another entry, takes it away.
+    // A dialog over it, or another entry, removes it.
     story.then("?");
     assert_eq!(side(&story), None);
     story.then("q");
     assert_eq!(side(&story).as_deref(), Some("64;48"));
     story.then("k");
     assert_eq!(side(&story), None);
-    // A smaller pane, larger letters: it is made anew.
+    // A smaller pane or a larger font requires a new picture.
     story.then("j");
     story.event(Event::Resize(120, 9));
     assert_eq!(side(&story).as_deref(), Some("53;40"));
@@ -168,12 +168,12 @@ fn json_is_folded() {
     let mut story = Story::begin(files(), 120, 40);
     story.then("j j j j j tab");
     story.sees("▾ {").sees("▾   \"list\": [");
-    // Down to the list, which becomes one row; in and out again.
+    // Folds the list to one row, and unfolds it.
     story.then("j j h");
     story.sees("▸   \"list\": [1, 1,").sees("\"none\": {}");
     story.then("j k enter G");
     story.sees("    2").sees("}");
-    // From the last value out of the list, out of all of it, and back to the list of entries.
+    // From the last value to its list, to the top, and back to the list of entries.
     story.then("k k h h");
     story.sees("▸   \"list\"");
     story.then("h h");
@@ -199,7 +199,7 @@ fn records_have_a_row_each() {
     }
     let mut story = Story::begin(archive, 80, 24);
     story.then("f3");
-    // By windows: never the whole.
+    // It is loaded in windows.
     for _ in 0..200 {
         story.then("pagedown");
     }
@@ -225,7 +225,7 @@ fn goto_counts_rows_of_whole_content() {
     let archive = sample::with_contents(&[("a.jsonl", &records), ("b.csv", &rows)]);
     for (keys, name, behind) in [("f3", "▸ {\"id\": ", ", "), ("j f3", "row ", "  ")] {
         let mut story = Story::begin(Arc::clone(&archive), 80, 24);
-        // Wherever one is, and whatever is unfolded.
+        // At any position, and with anything unfolded.
         for before in [keys, "G", "g", "enter j j"] {
             story.then(before);
             for number in [3, 15_000, 20_000, 1] {
@@ -237,7 +237,7 @@ fn goto_counts_rows_of_whole_content() {
     }
 }
 
-/// Returns the words of a preview that is wrapped.
+/// Returns the words of a wrapped preview.
 fn words(story: &Story) -> Vec<String> {
     let area = story.state.layout.inner(story.state.areas().preview);
     let front = match &story.state.preview.preview {
@@ -255,7 +255,7 @@ fn words(story: &Story) -> Vec<String> {
 fn wrapped_rows_scroll_completely() {
     let line = |number: usize, words: usize| (0..words).map(|word| format!("p{number}w{word}q ")).collect::<String>();
     let mut prose: Vec<String> = (0..40).map(|number| line(number, 37)).collect();
-    // This one is higher than the screen.
+    // This row is higher than the screen.
     prose[12] = line(12, 450);
     let records: Vec<String> = prose.iter().map(|line| format!("{{\"text\":\"{line} \"}}\n")).collect();
     let long: String = (0..2_000).map(|number| line(number, 37) + "\n").collect();
@@ -297,7 +297,7 @@ fn wrapped_rows_scroll_completely() {
             assert!(words(&story).iter().any(|word| word.starts_with(if is_long { "p1999w36q" } else { "p39w36q" })));
         }
     }
-    // Places are in the first row.
+    // The target is in the first row.
     let mut story = Story::begin(archive, 80, 24);
     story.then("j f3 w ctrl-g").types("20").then("enter");
     assert_eq!(words(&story)[0], "p19w0q");
@@ -348,7 +348,7 @@ fn archives_and_videos_show_their_contents() {
     story.sees("QuickTime · 20 B");
     story.then("j");
     story.sees("HDF5 · ").sees("model/weights").sees("3 × 4");
-    // Damage is no reason to show nothing.
+    // A damaged file is shown as bytes.
     story.then("j");
     story.sees("hex · ");
 }
@@ -371,7 +371,7 @@ fn pending_changes_and_marks_survive_nested_archive() {
     story.opens(OpenTarget::Nested(entry), facts);
     story.sees("deep").misses("marks are gone").misses("to remove");
     assert!(story.state.marks.is_empty() && story.state.changes.pending.is_empty());
-    // They are asked about from here, too, but can't be written here.
+    // Quitting asks about them here, too, but they cannot be written here.
     story.then("Q").sees("Unwritten changes").sees("remove a: 1 entry").misses("write them");
     story.then("b h");
     story.archive = outer;
@@ -402,7 +402,7 @@ fn nested_archive_is_entered_and_left() {
     story.archive = outer;
     story.opens(OpenTarget::Parent, around);
     assert_eq!(story.name(), "a/in.nra");
-    // A file by another name is looked at.
+    // A file with another extension is previewed.
     story.then("j l");
     story.sees("text · 1 B");
     assert_eq!(story.outside.len(), 2);
@@ -422,7 +422,7 @@ fn content_is_searched_and_navigated_by_number() {
     assert!(first(&story).contains("this is line 51234"), "{}", story.screen());
     story.then("n");
     story.sees("1 of 1").sees("Search wrapped");
-    // What is found nowhere has no number, and what stands above is found.
+    // A text without matches has no number. A match before the position is found.
     story.then("/ ctrl-u").types("line x").then("enter").sees("Not found").misses("1 of 1");
     story.then("/ ctrl-u").types("line 1234\n").then("ctrl-u").types("is line 1234").then("enter");
     assert!(first(&story).contains("1234 this is line 1234"), "{}", story.screen());
@@ -437,7 +437,7 @@ fn content_is_searched_and_navigated_by_number() {
     assert!(first(&story).contains("00000020"), "{}", story.screen());
     story.then("ctrl-g").types("x").then("enter");
     story.sees("'x' is not a number");
-    // Rows of a table are sought as they are shown.
+    // Rows of a table are searched as shown.
     story.then("esc esc j 0 enter / ctrl-u").types("layers.30.norm").then("enter");
     assert!(first(&story).contains("model.layers.30.norm.bias"), "{}", story.screen());
     story.then("g / ctrl-u").types("layers.30").then("enter N").sees("Search wrapped");

@@ -1,4 +1,4 @@
-//! Doing something with entries: marks, extraction, verification, the clipboard, the end.
+//! Actions on entries: marking, extracting, verifying, copying; and quitting.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::{Story, asks, everything};
 use crate::effect::{Effect, Request};
-use crate::event::Event;
+use crate::event::{Event, Failure, Response};
 use crate::open_target::{OpenTarget, Password};
 use crate::requests::RequestKind;
 use crate::state::Facts;
@@ -56,9 +56,9 @@ fn file_is_found_and_extracted() {
     story.then("enter");
     extract_to(&mut story, work.path());
     story.sees("extracted 1 file");
-    // Without the directories that lead to it.
+    // Parent directories are not extracted.
     assert_eq!(files(work.path()), ["guide.md"]);
-    // Again: nothing is lost.
+    // A second extraction keeps the existing file.
     std::fs::write(work.path().join("guide.md"), "mine").unwrap();
     extract_to(&mut story, work.path());
     assert_eq!(std::fs::read_to_string(work.path().join("guide.md")).unwrap(), "mine");
@@ -69,7 +69,7 @@ fn file_is_found_and_extracted() {
     assert_eq!(files(work.path()).len(), 3);
     std::fs::remove_file(work.path().join("guide.md~")).unwrap();
     story.then("esc");
-    // The policy can be chosen: skip.
+    // Chooses the policy: skip.
     story.then("e down");
     story.sees("keep it, skip the entry");
     story.then("enter");
@@ -94,7 +94,7 @@ fn marks_follow_ranges_and_globs() {
     story.then("v j j j");
     story.sees("marking a range");
     story.then("v");
-    // Three files, and docs with all below it.
+    // Three files, and docs with everything below it.
     assert_eq!(story.state.marks.count(), 3 + 5);
     story.then("*");
     assert_eq!(story.state.marks.count(), 14 - 8);
@@ -103,11 +103,12 @@ fn marks_follow_ranges_and_globs() {
     story.then("- ctrl-u").types("**/*.json");
     story.then("enter");
     assert_eq!(story.state.marks.count(), 14 - 3);
-    // A directory of which something is marked says so.
+    // A directory with some marked entries has its own sign.
     let screen = story.screen();
     let train = screen.lines().find(|line| line.contains("train/")).unwrap();
     assert!(train.starts_with('◐'), "{train}");
-    // In another order, too, where what lies below it is elsewhere; and there it is marked at once.
+    // Another order, where its entries are not adjacent, shows it too, and marks the directory as a
+    // whole.
     story.then("s s");
     let screen = story.screen();
     let train = screen.lines().find(|line| line.contains("train/")).unwrap();
@@ -120,7 +121,7 @@ fn marks_follow_ranges_and_globs() {
     story.then("+ ctrl-u").types("*.nothing");
     story.then("enter");
     story.sees("No matches");
-    // Marks reach into directories.
+    // Marks of a directory include its entries.
     story.then("l j space h");
     assert_eq!(story.state.marks.count(), 3);
 }
@@ -199,7 +200,7 @@ fn bookmarks_lead_back() {
     story.sees(&format!("a  {there}")).sees("b  日本語のファイル名.txt");
     story.then("a");
     assert_eq!(story.name(), there);
-    // As in vi, a letter names one.
+    // As in vi, a letter names a bookmark.
     story.then("m x g ' x");
     assert_eq!(story.name(), there);
     story.then("m del ' b");
@@ -208,7 +209,7 @@ fn bookmarks_lead_back() {
     story.sees("Bookmarks are named a to z");
     story.then("m del '");
     story.sees("No bookmarks");
-    // It is about the entry that it was asked for.
+    // The bookmark belongs to the entry it was opened for.
     let at = story.name();
     story.keys("m").sees("bookmark (a-z");
     story.state.listing.cursor = 0;
@@ -221,7 +222,7 @@ fn bookmarks_lead_back() {
 fn single_entry_is_verified() {
     let mut story = Story::begin(everything(), 100, 24);
     story.then("alt-v").sees("no damage (1 entry, 25 B checked)");
-    // A directory with all below it; marks are what both keys are about.
+    // A directory with everything below it. With marks, both keys verify the marked entries.
     story.then("G k alt-v J").sees("verify train").sees("(3 entries, 18 B checked)");
     story.then("esc g space j space alt-v").sees("2 entries");
     story.then("V").sees("2 entries");
@@ -256,7 +257,7 @@ fn help_is_searched() {
 #[test]
 fn quitting_with_running_job_asks() {
     let mut story = Story::begin(everything(), 80, 24);
-    let id = story.state.jobs.add("verify a.nra".to_owned(), story.now);
+    let id = story.state.jobs.add("verify a.nra".to_owned(), story.now).id;
     story.then("q");
     story.sees("Jobs are running");
     story.then("b");
@@ -270,8 +271,8 @@ fn quitting_with_running_job_asks() {
 #[test]
 fn job_continues_in_terminal() {
     let mut story = Story::begin(everything(), 80, 24);
-    let id = story.state.jobs.add("verify a.nra".to_owned(), story.now);
-    // One that waits goes on, since nobody could tell it to.
+    let id = story.state.jobs.add("verify a.nra".to_owned(), story.now).id;
+    // A paused job is resumed, because it could not be resumed without a screen.
     story.then("J p esc q l");
     assert_eq!(story.outside, [Effect::Pause(id, true), Effect::Pause(id, false), Effect::Detach]);
 }
@@ -282,13 +283,12 @@ fn content_is_passed_to_other_programs() {
     let entry = story.state.listing.entry().unwrap().clone();
     story.then("o f4");
     assert_eq!(story.outside, [Effect::Page(entry.clone()), asks(Request::Copy(entry))]);
-    // What is typed while the copy is made is for the editor, or for nobody.
-    let copied =
-        Event::Response(story.state.requests.newest(RequestKind::Copy), Box::new(Event::CopyReady("copy/README.md".into())));
+    // Keys typed while the copy is made are dropped or passed to the editor.
+    let copied = Event::Response(story.state.requests.newest(RequestKind::Copy), Response::CopyReady("copy/README.md".into()));
     story.keys("G j");
     story.event(copied.clone());
     assert_eq!((story.outside.last(), story.name()), (Some(&Effect::Edit("copy/README.md".into())), "README.md".to_owned()));
-    // It can be stopped: then nothing comes of it.
+    // It can be cancelled.
     story.then("f4").sees("Copying README.md; esc cancels");
     story.then("G esc").sees("Copy cancelled");
     let count = story.outside.len();
@@ -301,7 +301,7 @@ fn content_is_passed_to_other_programs() {
 #[test]
 fn job_is_stopped() {
     let mut story = Story::begin(everything(), 80, 24);
-    let id = story.state.jobs.add("verify a.nra".to_owned(), story.now);
+    let id = story.state.jobs.add("verify a.nra".to_owned(), story.now).id;
     story.then("J x");
     assert_eq!(story.outside, [Effect::Stop(id)]);
     story.sees("stopping …");
@@ -312,10 +312,10 @@ fn job_is_stopped() {
 #[test]
 fn waiting_job_is_shown_as_waiting() {
     let mut story = Story::begin(everything(), 80, 24);
-    let id = story.state.jobs.add("verify a.nra".to_owned(), story.now);
+    let id = story.state.jobs.add("verify a.nra".to_owned(), story.now).id;
     story.event(Event::Job(id, JobEvent::Waiting(true)));
     story.sees("verify a.nra queued");
-    // The time that it waits is none that it takes.
+    // Waiting does not count as running time.
     story.now += Duration::from_secs(60);
     story.then("J").sees("queued: x");
     story.event(Event::Job(id, JobEvent::Waiting(false)));
@@ -328,7 +328,7 @@ fn waiting_job_is_shown_as_waiting() {
 fn remaining_time_is_shown_where_it_fits() {
     for (width, height) in [(120, 30), (80, 24), (40, 10), (20, 5)] {
         let mut story = Story::begin(everything(), width, height);
-        let id = story.state.jobs.add("extract 250,250 marked entries, 1.8 GiB to somewhere".to_owned(), story.now);
+        let id = story.state.jobs.add("extract 250,250 marked entries, 1.8 GiB to somewhere".to_owned(), story.now).id;
         for step in 1..=20 {
             story.now += Duration::from_millis(500);
             let progress = Progress { bytes: step * 5_000, all_bytes: 2_250_000, ..Progress::default() };
@@ -352,18 +352,18 @@ fn marks_are_shown_beside_job() {
 #[test]
 fn job_is_paused_and_resumed() {
     let mut story = Story::begin(everything(), 80, 24);
-    let id = story.state.jobs.add("verify a.nra".to_owned(), story.now);
+    let id = story.state.jobs.add("verify a.nra".to_owned(), story.now).id;
     story.then("J p");
     story.sees("‖").sees("paused: p resumes");
     story.then("p");
     story.misses("paused: p resumes");
     story.then("p esc");
-    // Whoever waits for the end wants one.
+    // Waiting for the end resumes paused jobs.
     story.then("q w");
     assert_eq!(story.outside, [true, false, true, false].map(|pause| Effect::Pause(id, pause)));
 }
 
-/// Opens an archive file as the program does: as what was asked for, or another one.
+/// Opens an archive file as the program does: as the requested target, or as another archive.
 pub fn open(story: &mut Story, file: &Path) {
     story.archive = Arc::from(open_path(file, &OpenOptions::default()).unwrap());
     let target = story.state.opening.target.clone().unwrap_or_else(|| OpenTarget::File(file.to_owned()));
@@ -388,7 +388,7 @@ fn changes_are_made_undone_and_written() {
     story.sees("Only NRA 5 archives in files can be changed");
     open(&mut story, &file);
     story.then("j d");
-    // The directory with all below it.
+    // The directory with everything below it.
     story.sees("3 entries will be removed").sees("✗ b/");
     story.then("u");
     story.misses("✗");
@@ -408,7 +408,7 @@ fn changes_are_made_undone_and_written() {
     open(&mut story, &file);
     assert_eq!(paths(&*story.archive), ["b", "b/c.txt", "b/d.txt", "z.txt"]);
     assert_eq!(story.archive.info().message, "tidied up");
-    // And back: the first commit is as it was.
+    // The first commit is unchanged.
     let first = open_path(&file, &OpenOptions { commit: Some(1), ..OpenOptions::default() }).unwrap();
     assert_eq!(paths(&*first), ["a.txt", "b", "b/c.txt", "b/d.txt", "e.txt"]);
 }
@@ -427,12 +427,12 @@ fn pending_changes_are_listed_and_undone() {
     story.then("f7").types("new/deep");
     story.then("enter");
     story.sees("new/deep will be made");
-    // What comes is seen below what is there.
+    // Added entries are shown below the existing rows.
     assert!(story.screen().lines().any(|line| line.starts_with("+ new/")), "{}", story.screen());
     story.then("G r").types("f.txt");
     story.then("enter");
     story.sees("e.txt will be renamed to f.txt");
-    // What clashes is told while it is typed, what is free by then is not.
+    // Conflicts are shown in the prompt. Names that pending changes have freed are not conflicts.
     for (keys, name, why) in [
         ("f7", "new/deep", "new/deep already has a pending change"),
         ("f7", "b", "b already exists"),
@@ -455,7 +455,7 @@ fn pending_changes_are_listed_and_undone() {
         insta::assert_snapshot!(format!("plans-{width}x{height}"), story.screen());
     }
     story.event(Event::Resize(100, 24));
-    // One from the middle, then the last.
+    // Undoes a change in the middle, then the last one.
     story.then("k k u");
     story.sees("undone: make new/deep");
     story.then("esc u");
@@ -478,7 +478,7 @@ fn pending_changes_are_not_dropped_without_asking() {
     story.outside.clear();
     let commits: Vec<_> = story.archive.commits().map(|commit| commit.unwrap()).collect();
     story.then("d j");
-    // There is none, so nothing is asked.
+    // There is no newer commit, so no menu is shown.
     story.then("]").sees("This is the newest commit");
     for keys in ["[", "ctrl-r", "O enter"] {
         story.then(keys);
@@ -486,7 +486,7 @@ fn pending_changes_are_not_dropped_without_asking() {
         story.then("b");
         assert!(story.outside.is_empty() && !story.state.changes.pending.is_empty(), "{keys}");
     }
-    // However much there is to tell, the choices are there.
+    // The choices are visible below any number of changes.
     for name in ["one", "two", "three", "four", "five"] {
         story.then("f7").types(name);
         story.then("enter");
@@ -498,11 +498,11 @@ fn pending_changes_are_not_dropped_without_asking() {
     story.event(Event::Resize(100, 24));
     story.then("H");
     story.outside.clear();
-    story.event(Event::Commits(Ok(commits.clone())));
+    story.respond(Response::Commits(Ok(commits.clone())));
     story.then("enter").sees("This commit is already shown");
     story.then("H");
     story.outside.clear();
-    story.event(Event::Commits(Ok(commits)));
+    story.respond(Response::Commits(Ok(commits)));
     story.then("j enter");
     story.sees("Unwritten changes");
     story.then("d");
@@ -525,12 +525,12 @@ fn nothing_is_kept_for_archive_of_same_name() {
     story.then("enter O enter").sees("rename a.txt to z.txt").sees("drop them and continue");
     story.then("d");
     assert_eq!(story.outside, [asks(Request::Open(OpenTarget::File(other.clone()), None))]);
-    // Until it is open nothing is lost.
+    // The changes are kept until it is open.
     assert_eq!(story.state.changes.pending.list().len(), 2);
     open(&mut story, &other);
     assert!(story.state.changes.pending.is_empty() && story.state.places.bookmarks.is_empty());
     assert!(story.state.listing.scope.directory.is_none());
-    // What is chosen again is opened anew, too: what was to be dropped is.
+    // The same archive is opened again, and the changes are dropped.
     story.state.opening.archives = vec![other.clone()];
     story.then("d O enter d");
     open(&mut story, &other);
@@ -547,7 +547,7 @@ fn typing_replaces_suggestion() {
     story.event(Event::Paste(work.path().join("out").display().to_string()));
     story.then("enter");
     assert_eq!(files(work.path()), ["out/README.md"]);
-    // Whoever goes into it changes it.
+    // Moving into the suggestion keeps it.
     story.then("esc r").misses("Rename");
     story.then("e end").types("/more");
     story.sees("out/more");
@@ -565,7 +565,7 @@ fn conflict_keeps_prompt_open() {
     story.then("enter");
     story.sees("the file exists").sees("Convert ");
     assert_eq!(std::fs::read_to_string(work.path().join("there.tar")).unwrap(), "mine");
-    // Of an archive within another one the own name counts.
+    // For a nested archive, the suggestion contains its own name only.
     story.then("esc");
     story.state.archive.name = "a.nra ▸ inner.zip".to_owned();
     story.then("c");
@@ -587,10 +587,10 @@ fn escape_does_not_quit() {
     story.then("esc");
     story.sees("Nothing to close: q quits");
     assert!(story.outside.is_empty());
-    // The job that the status line shows.
+    // The job in the status line.
     story.then("x");
     story.sees("No job is running");
-    let id = story.state.jobs.add("verify a.nra".to_owned(), story.now);
+    let id = story.state.jobs.add("verify a.nra".to_owned(), story.now).id;
     story.then("x");
     assert_eq!(story.outside, [Effect::Stop(id)]);
 }
@@ -635,14 +635,14 @@ fn invalid_names_are_rejected_in_prompt() {
 fn password_is_never_shown() {
     let mut story = Story::begin(everything(), 80, 24);
     let target = OpenTarget::File("secret.nra".into());
-    story.event(Event::Locked(target.clone(), false));
+    story.respond(Response::Failed(Failure::Locked(target.clone(), false)));
     story.sees("Open secret.nra").sees("encrypted; password");
     story.types("hush word");
     story.misses("hush").sees("•••••••••");
     story.then("enter");
     assert_eq!(story.outside, [asks(Request::Open(target.clone(), Some(Password(b"hush word".to_vec().into()))))]);
     assert!(!format!("{:?}", story.outside).contains("hush"));
-    story.event(Event::Locked(target, true));
+    story.respond(Response::Failed(Failure::Locked(target, true)));
     story.sees("wrong password");
     story.then("esc");
     story.sees("README.md");
@@ -712,7 +712,7 @@ fn archive_is_converted() {
         assert_eq!(paths(&*copy).len(), 14, "{name}");
         story.then("c");
     }
-    // Never over something that is there.
+    // An existing file is not replaced.
     story.then("ctrl-u");
     story.event(Event::Paste(work.path().join("copy.nra").display().to_string()));
     story.then("enter");
@@ -754,7 +754,7 @@ fn open_range_counts_as_marked() {
     assert_eq!((story.state.marks.anchor, story.state.marks.count()), (None, 0));
     story.then("u j v j j e").sees("Extract 2 marked entries");
     story.then("esc esc g v j alt-v").sees("(4 entries");
-    // Whatever lists other rows ends it: it would mean others there.
+    // Another list ends the range, because its rows are others.
     for keys in ["v j t", "v j enter", "v j s s"] {
         story.then("esc esc g").then(keys);
         assert_eq!(story.state.marks.anchor, None, "{keys}");
@@ -794,12 +794,12 @@ fn failed_job_restores_marks() {
     story.event(Event::Job(id, JobEvent::End(Ending::Degraded, "mostly".to_owned())));
     assert!(story.state.marks.is_empty());
     story.then("g");
-    // Marks that were made since are the user's.
+    // Newer marks are kept.
     let id = start(&mut story);
     story.then("g space");
     story.event(Event::Job(id, JobEvent::End(Ending::Failed, "no".to_owned())));
     assert_eq!(story.state.marks.count(), 1);
-    // A job that had to wait for a password is the same job.
+    // A job that waited for a password also restores its marks.
     story.then("esc g");
     let id = start(&mut story);
     let Some(Effect::Start(_, task)) = story.outside.pop() else { panic!("{:?}", story.outside) };
@@ -818,7 +818,7 @@ fn failed_job_restores_marks() {
 #[test]
 fn stop_applies_to_chosen_job() {
     let mut story = Story::begin(everything(), 80, 24);
-    let [first, _] = ["verify a.nra", "verify b.nra"].map(|title| story.state.jobs.add(title.to_owned(), story.now));
+    let [first, _] = ["verify a.nra", "verify b.nra"].map(|title| story.state.jobs.add(title.to_owned(), story.now).id);
     story.then("J j");
     let now = story.now;
     story.state.jobs.note("a.nra".to_owned(), Ending::Degraded, "something comes in between".to_owned(), now);

@@ -1,4 +1,4 @@
-//! To a row by typing what it begins with.
+//! Going to a row by its first letters.
 
 use insta::assert_snapshot;
 
@@ -19,18 +19,18 @@ fn typed_letters_move_to_row() {
     let mut story = Story::begin(everything(), 80, 24);
     story.then("; t");
     assert_eq!(story.name(), "train");
-    // Letters are letters, whatever they do elsewhere; small ones stand for capitals.
+    // Letters are not commands. Lowercase letters match both cases.
     story.then("esc ; r e a");
     assert_eq!(story.name(), "README.md");
     story.then("q").sees("no match");
     assert_eq!(story.name(), "README.md");
     story.then("backspace").misses("no match");
-    // What else is pressed ends it and does what it does.
+    // Other keys end typing and keep their effect.
     story.then("down").misses("esc close");
     assert_ne!(story.name(), "README.md");
     story.then("; t enter l");
     assert_eq!(story.name(), "train/0001.json");
-    // The next one that begins so, and the first behind the last.
+    // Goes to the next match, and from the last one to the first.
     story.then("; 0");
     assert_eq!(story.name(), "train/0001.json");
     story.then("tab");
@@ -49,7 +49,7 @@ fn jump_works_on_small_screen_and_in_any_order() {
     assert_eq!(story.name(), "train");
     assert_snapshot!("jump-40x10", story.screen());
     story.then("esc");
-    // In the tree: what lies beside the row first, then what is around it.
+    // In the tree: siblings come first, then rows of the parent directories.
     let mut story = Story::begin(everything(), 80, 24);
     story.then("t ; t enter l j ; 0 0 0 2");
     assert_eq!(story.name(), "train/0002.json");
@@ -67,7 +67,7 @@ fn keys_wait_for_jump_to_far_row() {
     story.then("esc j");
     assert_eq!(story.name(), "23457");
     story.then("g");
-    // Typed before anything has been answered.
+    // Typed before any response.
     let mut asked = Vec::new();
     for key in [";", "1", "9", "enter", "j", "space"] {
         asked.extend(update(&mut story.state, Event::Key(key.parse().unwrap()), story.now));
@@ -83,7 +83,7 @@ fn jump_applies_to_newest_list() {
     let mut story = Story::begin(sample::archive(&["a1", "a2", "b1", "b2"]), 80, 24);
     story.held_back = true;
     story.then("s s ; b");
-    // The order comes first, so that nobody answers what was asked of the list before.
+    // The sorted list arrives first, so the jump in the previous list gets no response.
     story.back.retain(|effect| !matches!(effect, Effect::Request(_, Request::Jump(_))));
     story.held_back = false;
     let back = std::mem::take(&mut story.back);

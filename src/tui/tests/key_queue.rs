@@ -1,17 +1,17 @@
-//! Keys that are faster than the archive.
+//! Keys typed before rows and responses arrive.
 
 use std::time::Duration;
 
 use super::{Story, asks, everything};
 use crate::effect::{Effect, Request};
-use crate::event::Event;
+use crate::event::{Event, Response};
 use crate::open_target::OpenTarget;
 use crate::requests::RequestKind;
 use crate::state::Dialog;
 use crate::update::update;
 use nra_format::archive::CommitInfo;
 
-/// Presses keys before anything that they ask for has come; returns what they ask for.
+/// Presses keys before any response, and returns the effects.
 fn quickly(story: &mut Story, keys: &str) -> Vec<Effect> {
     let press = |key: &str| update(&mut story.state, Event::Key(key.parse().unwrap()), Duration::from_secs(1));
     keys.split_whitespace().flat_map(press).collect()
@@ -20,14 +20,14 @@ fn quickly(story: &mut Story, keys: &str) -> Vec<Effect> {
 #[test]
 fn keys_wait_for_rows() {
     let mut story = Story::begin(everything(), 100, 30);
-    // Into train/, to its second file, which is marked.
+    // Enters train/, goes to its second file and marks it.
     let effects = quickly(&mut story, "G k enter j space");
     assert!(!story.state.listing.loaded);
     story.perform(effects);
     assert_eq!(story.name(), "train/0002.json");
     assert_eq!(story.state.marks.count(), 1);
-    // And on through several directories, whose rows come one after the other; what is typed there
-    // is text.
+    // Enters several directories, whose rows arrive one after the other. Letters typed in the
+    // search are text.
     let effects = quickly(&mut story, "h k k k enter j enter enter enter h / q x");
     story.perform(effects);
     assert_eq!(story.state.listing.scope.directory.as_ref().unwrap().to_string(), "docs/more/deep");
@@ -39,7 +39,7 @@ fn keys_wait_for_rows_of_dialog() {
     let commit = |number| CommitInfo { number, ..CommitInfo::default() };
     let commits = |story: &mut Story, list| {
         let id = story.state.requests.newest(RequestKind::Commits);
-        story.event(Event::Response(id, Box::new(Event::Commits(list))));
+        story.event(Event::Response(id, Response::Commits(list)));
     };
     for (keys, number) in [("H G enter", 1), ("H G k enter", 2), ("H ? q k enter", 4)] {
         let mut story = Story::begin(everything(), 100, 30);
@@ -49,7 +49,7 @@ fn keys_wait_for_rows_of_dialog() {
         let expected = asks(Request::Open(OpenTarget::Commit(Some(number)), None));
         assert_eq!(story.outside.last(), Some(&expected), "{keys}");
     }
-    // Where none come nothing is done in the list instead, and the dialog closes at once.
+    // If there are no commits, the keys have no effect on the list, and the dialog closes.
     let mut story = Story::begin(everything(), 100, 30);
     let name = story.name();
     story.keys("H G space");
@@ -57,14 +57,14 @@ fn keys_wait_for_rows_of_dialog() {
     assert!(story.state.marks.is_empty() && story.name() == name && story.state.input.queue.is_empty());
     story.keys("H q");
     assert!(story.state.dialogs.is_empty());
-    // What is known of an entry.
+    // The properties of an entry.
     story.held_back = true;
     story.keys("i G").sees("reading …");
     story.held_back = false;
     let asked = std::mem::take(&mut story.back);
     story.perform(asked);
     assert!(matches!(story.state.dialogs.last(), Some(Dialog::Details { top: 1.., .. })));
-    // The second of what is found for all that was typed.
+    // The second hit for the whole typed text.
     for keys in ["down enter", "ctrl-n enter j"] {
         let mut story = Story::begin(everything(), 100, 30);
         story.held_back = true;
@@ -91,14 +91,14 @@ fn quitting_never_waits() {
     drop(quickly(&mut story, "G k enter j"));
     assert_eq!(quickly(&mut story, "q"), []);
     assert_eq!(quickly(&mut story, "ctrl-c"), [Effect::Quit]);
-    // Escape forgets what waits.
+    // Escape drops queued keys.
     assert_eq!(quickly(&mut story, "esc"), []);
     assert_eq!(quickly(&mut story, "q"), [Effect::Quit]);
-    // Nothing waits: keys that need no row work at once.
+    // Keys that need no row work at once.
     let mut story = Story::begin(everything(), 100, 30);
     drop(quickly(&mut story, "G k enter ?"));
     story.sees("Keys: list");
-    // More than anybody means is not kept.
+    // The number of queued keys is limited.
     drop(quickly(&mut story, "esc"));
     for _ in 0..5_000 {
         drop(quickly(&mut story, "j"));

@@ -1,12 +1,12 @@
-//! What comes later than the user: plans while others are written, the end of work on leaving,
-//! answers to what is no longer asked.
+//! Late events: changes made while others are written, jobs that end while quitting, responses to
+//! cancelled requests.
 
 use std::path::Path;
 
 use super::jobs::open;
 use super::{Story, asks, everything};
 use crate::effect::{Effect, Request};
-use crate::event::Event;
+use crate::event::{Event, Failure, Response};
 use crate::open_target::OpenTarget;
 use crate::requests::RequestKind;
 use crate::rows::{Page, Want};
@@ -17,7 +17,7 @@ use crate::state::{DAMAGED, Facts};
 use crate::task::Task;
 use nra_format::archive::Info;
 
-/// Begins on an archive file that can be changed.
+/// Opens an archive file that can be changed.
 fn begin(file: &Path, contents: &[(&str, &[u8])]) -> Story {
     std::fs::write(file, crate::sample::bytes(contents)).unwrap();
     let mut story = Story::begin(everything(), 100, 24);
@@ -29,7 +29,7 @@ fn begin(file: &Path, contents: &[(&str, &[u8])]) -> Story {
 fn commit_with_warnings_counts_as_written() {
     let work = tempfile::tempdir().unwrap();
     let mut story = begin(&work.path().join("a.nra"), &[("a.txt", b"a"), ("b.txt", b"b")]);
-    // A socket can't be stored.
+    // A socket cannot be stored.
     let directory = work.path().join("new");
     std::fs::create_dir(&directory).unwrap();
     std::fs::write(directory.join("x"), "x").unwrap();
@@ -60,7 +60,7 @@ fn changes_are_rejected_while_others_are_written() {
     story.then("ctrl-r").sees("are being written: try again");
     story.then("Z").sees("try again when the job has ended (J)");
     let id = story.state.jobs.list.last().unwrap().id;
-    // What fails is planned again, and can be changed again.
+    // After a failure, the changes are pending again.
     story.event(Event::Job(id, JobEvent::End(Ending::Failed, "no".to_owned())));
     story.rest();
     assert_eq!(story.state.changes.pending.list().len(), 1);
@@ -69,7 +69,7 @@ fn changes_are_rejected_while_others_are_written() {
     assert_eq!(story.state.changes.pending.list().len(), 2);
 }
 
-/// Does what has been held back, the last first if `backwards`, and nothing more of it later.
+/// Performs the effects that were held back, in reverse order if `backwards`.
 fn release(story: &mut Story, backwards: bool) {
     let mut effects = std::mem::take(&mut story.back);
     if backwards {
@@ -88,7 +88,7 @@ fn cancelled_check_does_not_affect_next_prompt() {
     story.then("c ctrl-u");
     story.event(Event::Paste(work.path().join("new.tar").display().to_string()));
     story.then("enter");
-    // What is pasted now is not what is looked at.
+    // Text pasted now is not part of the check.
     story.event(Event::Paste("more".to_owned()));
     story.then("esc r ctrl-u").types("c.txt");
     story.then("enter");
@@ -105,7 +105,7 @@ fn late_marks_are_ignored() {
         story.then("+ ctrl-u").types("*.md");
         story.then("enter");
         if another {
-            story.event(Event::Opened(Box::new(story.state.archive.clone())));
+            story.respond(Response::Opened(Box::new(story.state.archive.clone())));
         } else {
             story.state.clear_marks();
         }
@@ -121,16 +121,16 @@ fn closed_sheet_stays_closed() {
     story.then("i");
     story.sees("reading …");
     story.then("esc j i");
-    // That of the first file comes last.
+    // The response for the first file arrives last.
     release(&mut story, true);
     story.sees("a-very-long").sees("2 B");
     story.held_back = true;
     story.then("esc i esc /").types("x");
     release(&mut story, false);
     assert!(matches!(story.state.dialogs.as_slice(), [Dialog::Finder(_)]));
-    // So does the list of commits.
+    // Neither does a late list of commits.
     story.then("esc H esc");
-    story.event(Event::Commits(Ok(vec![Default::default()])));
+    story.respond(Response::Commits(Ok(vec![Default::default()])));
     assert!(story.state.dialogs.is_empty());
 }
 
@@ -145,12 +145,12 @@ fn keys_wait_while_archive_is_opened() {
     let late = story.state.requests.newest(RequestKind::Open);
     open(&mut story, &file);
     story.sees("a.txt: 1 entry will be removed");
-    // Escape gives up, and what opens later is not shown.
+    // Escape cancels opening. An archive that opens later is not shown.
     story.then("u ctrl-r d esc");
     story.sees("Opening cancelled");
     story.then("j d");
-    story.event(Event::Response(late, Box::new(Event::Opened(Box::new(story.state.archive.clone())))));
-    story.event(Event::Response(late, Box::new(Event::Locked(OpenTarget::Unlocked, false))));
+    story.event(Event::Response(late, Response::Opened(Box::new(story.state.archive.clone()))));
+    story.event(Event::Response(late, Response::Failed(Failure::Locked(OpenTarget::Unlocked, false))));
     story.sees("b.txt: 1 entry will be removed");
     assert!(story.state.dialogs.is_empty() && story.state.changes.pending.list().len() == 1);
 }
@@ -160,7 +160,7 @@ fn unwritable_changes_show_reason() {
     let work = tempfile::tempdir().unwrap();
     let mut story = begin(&work.path().join("a.nra"), &[("a.txt", b"a"), ("b.txt", b"b")]);
     story.then("d W");
-    // It is found out while the message is typed.
+    // The damage is detected while the message is typed.
     story.state.archive.turn_out_damaged(vec!["a block".to_owned()]);
     story.then("enter").sees("A damaged archive cannot be changed");
     assert!(story.state.jobs.list.is_empty() && !story.state.changes.pending.is_empty());
@@ -179,11 +179,11 @@ fn job_asks_for_password_after_open_dialogs() {
     story.misses("encrypted");
     story.then("esc");
     story.sees("content is encrypted");
-    // One of another archive does not ask here.
+    // A job of another archive does not ask here.
     release(&mut story, false);
     story.then("esc V");
     let id = story.state.jobs.list.last().unwrap().id;
-    story.event(Event::Opened(Box::new(story.state.archive.clone())));
+    story.respond(Response::Opened(Box::new(story.state.archive.clone())));
     story.event(Event::Job(id, JobEvent::NeedsPassword(task(), false)));
     story.rest();
     assert!(story.state.passwords.tasks.is_empty());
@@ -210,7 +210,7 @@ fn quitting_asks_about_jobs_then_pending_changes() {
     for key in ["s", "l", "w"] {
         let mut story = begin(&work.path().join("a.nra"), &[("a.txt", b"a"), ("b.txt", b"b")]);
         story.then("d");
-        let id = story.state.jobs.add("verify a.nra".to_owned(), story.now);
+        let id = story.state.jobs.add("verify a.nra".to_owned(), story.now).id;
         story.then("Q").sees("Jobs are running");
         story.then(key).sees("Unwritten changes").sees("remove a.txt: 1 entry");
         assert!(story.outside.is_empty(), "{key}");
@@ -234,27 +234,27 @@ fn waiting_to_quit_can_be_cancelled() {
     let work = tempfile::tempdir().unwrap();
     let mut story = begin(&work.path().join("a.nra"), &[("a.txt", b"a"), ("b.txt", b"b")]);
     let end = |id| Event::Job(id, JobEvent::End(Ending::Done, "done".to_owned()));
-    let id = story.state.jobs.add("verify a.nra".to_owned(), story.now);
+    let id = story.state.jobs.add("verify a.nra".to_owned(), story.now).id;
     story.then("Q w").sees("quit again to cancel");
     story.then("Q b");
     story.event(end(id));
     assert!(story.outside.is_empty());
-    // Plans made meanwhile are asked about.
-    let id = story.state.jobs.add("verify a.nra".to_owned(), story.now);
+    // Quitting asks about changes made meanwhile.
+    let id = story.state.jobs.add("verify a.nra".to_owned(), story.now).id;
     story.then("Q w d");
     story.event(end(id));
     assert!(story.outside.is_empty());
     story.sees("Unwritten changes");
     story.then("b u");
-    // What is to be dropped at the end is there until then.
-    let id = story.state.jobs.add("verify a.nra".to_owned(), story.now);
+    // Changes to be dropped at the end are kept until then.
+    let id = story.state.jobs.add("verify a.nra".to_owned(), story.now).id;
     story.then("d Q w d Q b");
     assert_eq!((story.state.changes.pending.list().len(), story.state.quit), (1, None));
     story.event(end(id));
     story.then("u");
     assert!(story.outside.is_empty());
-    // What was to be dropped and is written after all is asked about when that fails.
-    let id = story.state.jobs.add("verify a.nra".to_owned(), story.now);
+    // If writing changes that were to be dropped fails, quitting asks again.
+    let id = story.state.jobs.add("verify a.nra".to_owned(), story.now).id;
     story.works = false;
     story.then("d Q w d W enter");
     let writing = story.state.jobs.list.last().unwrap().id;
@@ -264,8 +264,8 @@ fn waiting_to_quit_can_be_cancelled() {
     assert!(story.outside.is_empty(), "{:?}", story.outside);
     story.sees("Unwritten changes");
     story.then("b u");
-    // A line that is being typed is typed to its end.
-    let id = story.state.jobs.add("verify a.nra".to_owned(), story.now);
+    // Quitting waits while a line is typed.
+    let id = story.state.jobs.add("verify a.nra".to_owned(), story.now).id;
     story.then("Q w e");
     story.event(end(id));
     assert!(story.outside.is_empty() && matches!(story.state.dialogs.last(), Some(Dialog::Prompt(_))));
@@ -278,7 +278,7 @@ fn closed_parts_cancel_their_requests() {
     let awaited = |story: &Story, kind| story.state.requests.is_made(kind);
     let mut story = Story::begin(everything(), 100, 24);
     story.held_back = true;
-    // What is read for a dialog ends with it.
+    // Closing a dialog cancels its requests.
     for (keys, subject) in [
         ("i", RequestKind::Inspect),
         ("H", RequestKind::Commits),
@@ -290,7 +290,7 @@ fn closed_parts_cancel_their_requests() {
         story.keys("esc");
         assert!(!story.state.requests.awaits(id), "{keys}");
     }
-    // So do a search, a map, and an order.
+    // The same holds for a search, a map and a sort order.
     for (keys, back, subject) in
         [("/", "esc", RequestKind::Find), ("b b", "b", RequestKind::Map), ("s s", "s n", RequestKind::Arrange)]
     {
@@ -301,7 +301,7 @@ fn closed_parts_cancel_their_requests() {
         story.keys(back);
         assert!(!awaited(&story, subject), "{keys}");
     }
-    // A preview is awaited until the cursor moves on, or the preview is closed.
+    // A preview is awaited until the cursor moves or the preview is closed.
     let mut story = Story::begin(everything(), 100, 24);
     story.held_back = true;
     for leave in ["k", "p"] {
@@ -310,7 +310,7 @@ fn closed_parts_cancel_their_requests() {
         story.keys(leave);
         assert!(!awaited(&story, RequestKind::Preview), "{leave}");
     }
-    // Where the list is longer than a look at it, facts are awaited as long as the list is there.
+    // In a list longer than the screen, details are awaited as long as the list is shown.
     let details = story.state.requests.newest(RequestKind::Details);
     story.then("j j j");
     assert!(story.state.requests.awaits(details));
@@ -324,9 +324,9 @@ fn matches_are_counted_until_search_ends() {
     let mut story = Story::begin(crate::sample::with_contents(&[("a.txt", text.as_bytes()), ("b.txt", b"b")]), 100, 24);
     story.then("enter /").types("word");
     story.keys("enter");
-    let told = |story: &Story| story.state.preview.told();
+    let told = |story: &Story| story.state.preview.match_position();
     assert_eq!(told(&story).as_deref(), Some("1 of 100"));
-    // What is known stays; what is being counted does not.
+    // A complete count stays. An incomplete one does not.
     story.then("esc tab");
     assert_eq!(told(&story).as_deref(), Some("1 of 100"));
     story.then("/ ctrl-u").types("wo");
@@ -335,7 +335,7 @@ fn matches_are_counted_until_search_ends() {
     let preview = story.back.pop().unwrap();
     story.held_back = false;
     let Effect::Request(_, Request::Preview(_)) = preview else { panic!("{preview:?}") };
-    let events = crate::workers::answers(&story.archive, preview).unwrap();
+    let events = crate::workers::perform_now(&story.archive, preview).unwrap();
     story.held_back = true;
     events.into_iter().for_each(|event| story.event(event));
     assert_eq!(told(&story).as_deref(), Some("? of 0+"));
@@ -348,7 +348,7 @@ fn matches_are_counted_until_search_ends() {
 fn prompt_keeps_its_entry() {
     let work = tempfile::tempdir().unwrap();
     let mut story = begin(&work.path().join("a.nra"), &[("a.txt", b"a"), ("b.txt", b"bbbbbb"), ("c.txt", b"cc")]);
-    // An order comes while a name, or a directory, is being typed.
+    // A sorted list arrives while a name or a directory is typed.
     for key in ["r", "e"] {
         story.state.places.cursors.clear();
         story.held_back = true;
@@ -377,8 +377,7 @@ fn keys_wait_for_unknown_marks() {
     release(&mut story, false);
     story.sees("3 to remove");
     story.then("esc u");
-    // Where the end of a directory is not known yet it is looked for: another row would be meant
-    // otherwise.
+    // If the end of a directory is unknown, it is determined before the action runs.
     story.then("s d");
     for line in &mut story.state.listing.lines {
         line.facts = None;
@@ -391,7 +390,7 @@ fn keys_wait_for_unknown_marks() {
         assert_eq!(story.state.changes.pending.summary(), "3 to remove", "{keys}");
         story.then("u");
     }
-    // What matches nothing removes nothing, and escape forgets what waits.
+    // A glob without matches removes nothing. Escape drops the waiting action.
     for (glob, keys, wait) in [("*.none", "d W", ""), ("*.txt", "d W", "esc")] {
         story.held_back = true;
         story.then("+ ctrl-u").types(glob);
@@ -433,19 +432,19 @@ fn damage_found_by_job_stays_until_reload() {
     story.then("V");
     let id = story.state.jobs.list[0].id;
     let facts = story.state.archive.clone();
-    // Another commit is shown when it comes to light.
+    // Another commit is shown when the damage is detected.
     story.opens(OpenTarget::Commit(Some(1)), Facts { is_past: true, ..facts.clone() });
     story.event(Event::Job(id, JobEvent::Damage(vec!["a block".to_owned()])));
     assert!(story.state.archive.damaged);
     story.opens(OpenTarget::Commit(Some(2)), facts.clone());
     assert!(story.state.archive.damaged && story.state.archive.remarks == ["a block"]);
-    // One within it is another archive, and behind it is this one.
+    // A nested archive is not damaged. Its parent still is.
     let inside = Facts { depth: 1, info: Info::default(), ..facts.clone() };
     story.opens(OpenTarget::Nested(story.archive.entry(0).unwrap()), inside);
     assert!(!story.state.archive.damaged);
     story.opens(OpenTarget::Parent, facts.clone());
     assert_eq!(story.state.archive.writable_file(), Err(DAMAGED));
-    // It may have been repaired.
+    // Reloading drops the damage, because the archive may have been repaired.
     story.opens(OpenTarget::Commit(None), facts);
     assert!(story.state.archive.writable_file().is_ok());
 }
@@ -457,8 +456,8 @@ fn stale_rows_report_no_damage() {
     story.state.requests.make(RequestKind::Rows);
     for (id, damaged) in [(stale, false), (story.state.requests.newest(RequestKind::Rows), true)] {
         let page = Page { damage: Some(vec!["a block".to_owned()]), ..Page::default() };
-        let rows = Event::Rows(RowsResponse { want: Want::Start, page: Ok(page) });
-        story.event(Event::Response(id, Box::new(rows)));
+        let rows = Response::Rows(RowsResponse { want: Want::Start, page: Ok(page) });
+        story.event(Event::Response(id, rows));
         assert_eq!(story.state.archive.damaged, damaged);
     }
 }
@@ -506,7 +505,7 @@ fn new_commit_is_shown_after_copy_for_editor() {
     story.then("W enter j f4");
     release(&mut story, false);
     assert!(matches!(story.outside.as_slice(), [Effect::Request(_, Request::Copy(_))]), "{:?}", story.outside);
-    let copied = Event::Response(story.state.requests.newest(RequestKind::Copy), Box::new(Event::CopyReady("copy/b.txt".into())));
+    let copied = Event::Response(story.state.requests.newest(RequestKind::Copy), Response::CopyReady("copy/b.txt".into()));
     story.event(copied);
     assert_eq!(story.outside[1..], [Effect::Edit("copy/b.txt".into()), asks(Request::Open(OpenTarget::Commit(None), None))]);
 }

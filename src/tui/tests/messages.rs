@@ -1,10 +1,10 @@
-//! What is told: whole sentences, how many there are of what is sought, how much room there is.
+//! Messages: complete sentences, match counts, free space.
 
 use std::time::Duration;
 
 use super::{Story, everything};
 use crate::config::Config;
-use crate::event::Event;
+use crate::event::{Event, Response};
 use crate::open_target::OpenTarget;
 use crate::requests::RequestKind;
 use crate::sample;
@@ -26,7 +26,7 @@ fn long_message_is_shown_whole_and_logged() {
             fault.split_whitespace().filter(|word| !screen.contains(word)).map(str::to_owned).collect::<Vec<_>>()
         };
         assert_eq!(words(&story.screen()), [""; 0], "{}", story.screen());
-        // It goes with the next key, and is read again among the jobs.
+        // The next key removes it. The list of jobs still has it.
         story.then("j");
         story.misses("pink");
         story.then("J");
@@ -48,7 +48,7 @@ fn matches_are_counted() {
     assert_eq!(first(&story), "777 this is line 777");
     story.then("n");
     story.sees("2 of 11");
-    // The lines are still numbered.
+    // Line numbers are still known.
     assert_eq!(first(&story), "7770 this is line 7770");
     story.then("n n N");
     story.sees("3 of 11");
@@ -60,7 +60,7 @@ fn matches_are_counted() {
     assert_eq!(first(&story), "59981 this is line 59981");
     story.then("g");
     assert_eq!(first(&story), "1 this is line 1");
-    // Beyond the last line is the last one.
+    // A number past the end goes to the last line.
     story.then("ctrl-g").types("99999").then("enter");
     story.sees("60000 this is line 60000").misses("99999");
 }
@@ -74,7 +74,7 @@ fn matches_in_one_row_of_bytes_are_visited() {
         story.then("enter 2 /").types("ab").then("enter");
         for place in (1..=places).chain((1..places).rev()) {
             story.sees(&format!("{place} of {places}"));
-            let turns = story.state.preview.told() == Some(format!("{places} of {places}"));
+            let turns = story.state.preview.match_position() == Some(format!("{places} of {places}"));
             story.then(if turns { "N" } else { "n" });
             if turns {
                 break;
@@ -115,7 +115,7 @@ fn hex_view_decodes_numbers() {
     story.sees("le  8 17  16 17  32 1179665");
     story.then("j");
     story.sees("le  8 24  16 24");
-    // The last row stands above it.
+    // The last row is above the numbers.
     story.then("G");
     story.sees("00000180").sees("le  8 ");
     story.then("q");
@@ -127,22 +127,22 @@ fn extraction_prompt_shows_free_space() {
     let mut story = Story::begin(everything(), 80, 24);
     story.then("G k k e");
     story.sees("Extract model.bin").sees("target directory");
-    let answer = |id, free| Event::Response(id, Box::new(Event::FreeSpace(free)));
+    let answer = |id, free| Event::Response(id, Response::FreeSpace(free));
     let before = story.state.requests.newest(RequestKind::FreeSpace);
     story.event(answer(before, 5 << 30));
     story.sees("needs 2.9 KiB; 5.0 GiB free").misses("not enough");
-    // For another directory there is another answer.
+    // Another directory needs another response.
     story.keys("x");
     story.event(answer(before, 6 << 30));
     story.misses("6.0 GiB");
     story.event(answer(story.state.requests.newest(RequestKind::FreeSpace), 1 << 10));
     story.sees("1.0 KiB free").sees("not enough free space");
-    // So there is for what a path goes on to.
+    // So does a completed path.
     let tab = |story: &mut Story, free| {
         story.held_back = true;
         story.keys("tab");
         let names = story.state.requests.newest(RequestKind::Completions);
-        story.event(Event::Response(names, Box::new(Event::Completions(vec!["./xyz/".to_owned()]))));
+        story.event(Event::Response(names, Response::Completions(vec!["./xyz/".to_owned()])));
         story.event(answer(story.state.requests.newest(RequestKind::FreeSpace), free));
     };
     tab(&mut story, 7 << 30);
@@ -158,7 +158,7 @@ fn low_screen_shows_help_key() {
     let mut story = Story::begin(everything(), 40, 10);
     story.sees("? help");
     story.then("?");
-    // Sentences that do not fit go on below.
+    // Long sentences continue in the next row.
     story.sees("Keys: list");
     let help = |story: &mut Story| (0..80).any(|_| story.then("j").screen().contains("half a page"));
     assert!(help(&mut story));
@@ -207,6 +207,6 @@ fn messages_wrap_and_commit_messages_are_truncated_at_end() {
     let id = story.state.requests.newest(RequestKind::Commits);
     let message = format!("the first of many words {}", "and more ".repeat(20));
     let commit = CommitInfo { number: 1, message, ..CommitInfo::default() };
-    story.event(Event::Response(id, Box::new(Event::Commits(Ok(vec![commit])))));
+    story.event(Event::Response(id, Response::Commits(Ok(vec![commit]))));
     story.sees("the first of many words and ");
 }

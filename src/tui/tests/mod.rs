@@ -1,5 +1,5 @@
-//! Stories: keys go in, the screen is looked at. Effects are done at once, or when the story says
-//! so, on archives in memory.
+//! Stories: they press keys and check the screen. Effects are performed at once, or when the story
+//! says so, on archives in memory.
 
 mod all_dialogs;
 mod arrange;
@@ -30,7 +30,7 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 
 use crate::effect::{Effect, Request};
-use crate::event::Event;
+use crate::event::{Event, Response};
 use crate::key::Key;
 use crate::keymap::Keymap;
 use crate::open_target::OpenTarget;
@@ -43,23 +43,22 @@ use crate::view::view;
 use crate::workers;
 use nra_format::archive::Archive;
 
-/// Returns what the outside is asked for, as stories keep it: with whatever number.
+/// Returns a request as `Story::outside` has it: without its number.
 fn asks(request: Request) -> Effect {
     Effect::Request(Requests::default().newest(request.kind()), request)
 }
 
-/// A user at the keyboard.
+/// A simulated user.
 pub struct Story {
     pub archive: Arc<dyn Archive>,
     pub state: State,
     pub now: Duration,
-    /// Effects that concern the terminal, as they came.
+    /// Effects that concern the terminal, in order.
     pub outside: Vec<Effect>,
-    /// Effects are held back,
+    /// Effects are not performed, but kept in `back`.
     pub held_back: bool,
-    /// and kept here, to be performed whenever the story says so.
     pub back: Vec<Effect>,
-    /// Jobs are done; otherwise they are only begun.
+    /// Jobs run; otherwise they only start.
     pub works: bool,
 }
 
@@ -87,7 +86,7 @@ impl Story {
         self
     }
 
-    /// Presses keys and waits until nothing happens any more.
+    /// Presses keys and waits for the preview.
     pub fn then(&mut self, keys: &str) -> &mut Self {
         self.keys(keys).rest()
     }
@@ -106,7 +105,7 @@ impl Story {
         self.state.listing.lines[visible].iter().map(|line| line.row.entry.path.to_string()).collect()
     }
 
-    /// Lets time pass until the preview is there.
+    /// Waits until the preview is loaded.
     pub fn rest(&mut self) -> &mut Self {
         self.now += Duration::from_millis(100);
         self.event(Event::Tick);
@@ -114,19 +113,27 @@ impl Story {
     }
 
     pub fn event(&mut self, event: Event) {
-        // What opens, or does not, answers what was asked last.
-        let opens =
-            matches!(event, Event::Opened(_) | Event::Locked(..) | Event::Error(_)) && self.state.opening.target.is_some();
-        let id = self.state.requests.newest(RequestKind::Open);
-        let event = if opens { Event::Response(id, Box::new(event)) } else { event };
         let effects = update(&mut self.state, event, self.now);
         self.perform(effects);
     }
 
-    /// Opens what a target leads to, as if that had been asked for.
+    /// Passes a response as if it had been requested. A failure that opens nothing is not a response.
+    pub fn respond(&mut self, response: Response) {
+        let kind = match response {
+            Response::Failed(failure) if self.state.opening.target.is_none() => return self.event(Event::Failed(failure)),
+            Response::Opened(_) | Response::Failed(_) => RequestKind::Open,
+            Response::Commits(_) => RequestKind::Commits,
+            Response::Rows(_) => RequestKind::Rows,
+            Response::ArrangeProgress(_) => RequestKind::Arrange,
+            other => panic!("{other:?}"),
+        };
+        self.event(Event::Response(self.state.requests.newest(kind), response));
+    }
+
+    /// Opens a target as if it had been requested.
     pub fn opens(&mut self, target: OpenTarget, facts: Facts) -> &mut Self {
         self.state.opening.target = Some(target);
-        self.event(Event::Opened(Box::new(facts)));
+        self.respond(Response::Opened(Box::new(facts)));
         self.rest()
     }
 
@@ -136,21 +143,17 @@ impl Story {
         }
         let mut queue: std::collections::VecDeque<Effect> = effects.into();
         while let Some(effect) = queue.pop_front() {
-            let id = if let Effect::Request(id, _) = &effect { Some(*id) } else { None };
-            let numbered = |event| match id {
-                Some(id) => Event::Response(id, Box::new(event)),
-                None => event,
+            let events = match &effect {
+                // The list of archives is part of the story.
+                Effect::Request(id, Request::Archives) => {
+                    Some(vec![Event::Response(*id, Response::Archives(self.state.opening.archives.clone()))])
+                }
+                Effect::Start(..) if !self.works => None,
+                _ => workers::perform_now(&self.archive, effect.clone()),
             };
-            // There are those that the story says.
-            if let Effect::Request(_, Request::Archives) = effect {
-                let event = numbered(Event::Archives(self.state.opening.archives.clone()));
-                queue.extend(update(&mut self.state, event, self.now));
-                continue;
-            }
-            let is_left = matches!(effect, Effect::Start(..)) && !self.works;
-            match (!is_left).then(|| workers::answers(&self.archive, effect.clone())).flatten() {
+            match events {
                 Some(events) => {
-                    events.into_iter().map(numbered).for_each(|event| queue.extend(update(&mut self.state, event, self.now)))
+                    events.into_iter().for_each(|event| queue.extend(update(&mut self.state, event, self.now)));
                 }
                 None => self.outside.push(if let Effect::Request(_, request) = effect { asks(request) } else { effect }),
             }
@@ -186,7 +189,7 @@ impl Story {
         text
     }
 
-    /// Returns where the cursor of the terminal is, if it is shown.
+    /// Returns the position of the terminal's cursor, if it is visible.
     pub fn cursor(&self) -> Option<(u16, u16)> {
         let area = self.state.screen;
         view(&self.state, area, &mut ratatui::buffer::Buffer::empty(area)).map(|at| (at.x, at.y))
@@ -212,7 +215,7 @@ impl Story {
     }
 }
 
-/// A small archive with something of everything.
+/// A small archive with entries of many kinds.
 pub fn everything() -> Arc<dyn Archive> {
     let long = "word ".repeat(60);
     let guide = format!("# Guide\n\n{long}\n\tindented\x1b[31m\n");

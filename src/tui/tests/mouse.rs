@@ -23,11 +23,11 @@ fn clicking_row_moves_cursor() {
     assert_eq!(story.name(), "docs");
     click(&mut story, 5, 5);
     story.sees("a.nra ▸ docs");
-    // The crumb in front leads back.
+    // The first part of the path leads back.
     click(&mut story, 2, 0);
     story.rest();
     assert_eq!(story.names().len(), 8);
-    // Below the rows there is nothing to click.
+    // A click below the rows has no effect.
     click(&mut story, 5, 30);
     assert_eq!(story.names().len(), 8);
 }
@@ -47,7 +47,7 @@ fn clicking_map_area_moves_cursor() {
     story.sees("a.nra ▸ docs").sees("areas by size").sees("guide.md");
     story.then("h");
     assert_eq!(story.name(), "docs");
-    // Off again: rows in the order of before.
+    // Without the map, the rows have their previous order.
     story.then("b");
     assert_eq!(story.names()[0], "README.md");
 }
@@ -89,7 +89,7 @@ fn clicking_menu_item_runs_it() {
     let screen = story.screen();
     let (row, line) = screen.lines().enumerate().find(|(_, line)| line.contains("s  size")).unwrap();
     let column = line.chars().take_while(|c| *c != 's').count();
-    // On its title nothing happens, beside it it is closed.
+    // A click on the title has no effect, one outside closes the menu.
     click(&mut story, u16::try_from(column).unwrap(), u16::try_from(row - 2).unwrap());
     story.sees("Sort by");
     click(&mut story, 2, 2);
@@ -101,7 +101,7 @@ fn clicking_menu_item_runs_it() {
     assert_eq!(story.state.arrangement.wanted.sort, crate::state::arrange::Sort::Size);
 }
 
-/// Returns where some text begins on the screen.
+/// Returns the position of a text on the screen.
 fn place(story: &Story, text: &str) -> (u16, u16) {
     let screen = story.screen();
     let (row, line) =
@@ -130,7 +130,7 @@ fn clicking_hint_runs_it() {
             click_on(&mut story, "s sort");
             story.sees("Sort by");
             story.then("esc");
-            // Beside the hints nothing is done.
+            // A click next to the hints has no effect.
             click(&mut story, width - 1, height - 1);
             assert!(story.state.dialogs.is_empty());
         }
@@ -150,7 +150,7 @@ fn clicking_outside_dialog_closes_it() {
         for keys in ["?", "i", "s", "J", ":", "f", "e", "+", "c"] {
             story.then(keys);
             assert_eq!(story.state.dialogs.len(), 1, "{keys}");
-            // The corner is beside all of them, or on the border of what fills the screen.
+            // The corner is outside the dialog, unless it fills the screen.
             let frame = crate::frames::frame(&story.state.dialogs[0], &story.state).unwrap();
             if frame.area.x > 0 {
                 click(&mut story, 0, 0);
@@ -159,7 +159,7 @@ fn clicking_outside_dialog_closes_it() {
             }
             assert!(story.state.dialogs.is_empty(), "{keys} {width}x{height}");
         }
-        // The keys that a dialog tells.
+        // The keys shown by a dialog.
         story.then("e");
         click_on(&mut story, "esc cancel");
         assert!(story.state.dialogs.is_empty());
@@ -170,7 +170,7 @@ fn clicking_outside_dialog_closes_it() {
         };
         assert_eq!(chosen(&story), 0);
         let frame = crate::frames::frame(&story.state.dialogs[0], &story.state).unwrap();
-        // On a low screen what the first one said has the room of the second one.
+        // On a low screen, the log takes the room of the second job.
         let second = usize::from(height > 12);
         click(&mut story, frame.area.x + 3, frame.area.y + 3);
         assert_eq!(chosen(&story), second);
@@ -209,7 +209,7 @@ fn pending_rows_are_not_clickable() {
     click(&mut story, column, row);
     click(&mut story, column, row);
     story.rest();
-    // There are entries that do not fit on the screen: the next one would be there.
+    // More entries than the screen has rows exist: the next one would be at this position.
     assert!(story.state.marks.is_empty() && story.name() == at && story.state.listing.lines.len() > 4);
 }
 
@@ -250,7 +250,7 @@ fn every_click_is_handled() {
         for keys in ["", "?", "s", "/ m", ":", "e", "f", "i", "V J", "f3", "b b", ";", "m a '", "t j j j l"] {
             let mut story = Story::begin(everything(), 80, 24);
             story.then(keys);
-            // Some clicks would write files to where the tests run.
+            // Some clicks would write files to the current directory.
             story.works = false;
             story.event(Event::Resize(width, height));
             for row in 0..height {

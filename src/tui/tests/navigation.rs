@@ -1,4 +1,4 @@
-//! Looking around and looking inside.
+//! Navigation and previews.
 
 use std::sync::Arc;
 
@@ -20,10 +20,10 @@ fn directories_are_entered_and_left() {
     assert_eq!(story.name(), "docs/more/deep/file");
     story.then("h h h");
     assert_eq!(story.name(), "docs");
-    // At the top there is nowhere to go.
+    // The top directory has no parent.
     story.then("h");
     assert_eq!(story.name(), "docs");
-    // The cursor is where it was.
+    // The cursor is restored.
     story.then("l");
     assert_eq!(story.name(), "docs/more");
 }
@@ -40,7 +40,7 @@ fn header_shows_size_and_read_only_where_it_fits() {
 #[test]
 fn job_log_scrolls() {
     let mut story = Story::begin(everything(), 80, 24);
-    let id = story.state.jobs.add("verify".to_owned(), story.now);
+    let id = story.state.jobs.add("verify".to_owned(), story.now).id;
     for number in 0..100 {
         story.event(Event::Job(id, JobEvent::Warning(format!("remark {number:02}"))));
     }
@@ -54,7 +54,7 @@ fn job_log_scrolls() {
     }
     story.sees("remark 99");
     story.then("g").sees("remark 00");
-    // Another job begins with its own first line.
+    // The log of another job starts with its first line.
     story.state.jobs.add("convert".to_owned(), story.now);
     story.then("G j ctrl-d").misses("remark 00");
     story.then("k j").sees("remark 00");
@@ -92,8 +92,7 @@ fn control_characters_are_shown_not_sent() {
 
 #[test]
 fn names_are_escaped_everywhere() {
-    // The terminal's own layer drops such characters, whoever forgets them: that they are shown
-    // tells that they are known.
+    // The drawing library drops such characters. Their replacements show that nra has escaped them.
     let (name, shown) = ("d\x1b]0;t\x07/a\u{9b}31m\u{202e}\n.md", "a·31m·␊.md");
     let archive = sample::with_contents(&[(name, b"x"), ("d\x1b]0;t\x07/b", b"x")]);
     let facts = |story: &Story| Facts { file: Ok("a.nra".into()), ..story.state.archive.clone() };
@@ -131,7 +130,7 @@ fn bars_keep_their_scale() {
         row.chars().filter(|c| ('█'..='▏').contains(c)).count()
     };
     assert!(bar(&story, "0000") > 3 && bar(&story, "0001") <= 1);
-    // The large one is not among the rows that are loaded.
+    // The row of the large file is no longer loaded.
     story.then("G");
     assert!(story.state.listing.lines.iter().all(|line| line.row.entry.size == 10));
     assert!(bar(&story, "0599") <= 1);

@@ -1,4 +1,4 @@
-//! Archives whose names are in clear and whose content needs a password.
+//! Archives with unencrypted names and encrypted content.
 
 use std::io::{Cursor, Write};
 use std::path::Path;
@@ -8,9 +8,9 @@ use zip::write::SimpleFileOptions;
 use zip::{AesMode, ZipWriter};
 
 use super::{Story, asks};
-use crate::action::Action;
 use crate::effect::{Effect, Request};
-use crate::event::Event;
+use crate::event::{Event, Failure, Response};
+use crate::keymap::Action;
 use crate::nested;
 use crate::open_target::{OpenTarget, Password};
 use crate::sample;
@@ -21,7 +21,7 @@ use nra_format::archive::{Archive, OpenOptions, open};
 use nra_format::crypt::Secret;
 use nra_format::source::MemorySource;
 
-/// Returns a zip file with one member in clear and two that are encrypted.
+/// Returns a zip file with one unencrypted and two encrypted members.
 fn locked() -> Vec<u8> {
     let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
     let clear = SimpleFileOptions::default();
@@ -41,15 +41,15 @@ fn opened(bytes: &[u8], key: Option<Secret>) -> Arc<dyn Archive> {
     Arc::from(open(Arc::new(MemorySource::new(bytes.to_vec())), &options).unwrap())
 }
 
-/// Opens the archive of a story anew, as the target that it stands at asks for.
+/// Opens the archive of a story again, as the awaited target.
 fn unlock(story: &mut Story, archive: Arc<dyn Archive>) {
     story.archive = archive;
     let facts = Facts { info: story.archive.info().clone(), ..story.state.archive.clone() };
-    story.event(Event::Opened(Box::new(facts)));
+    story.respond(Response::Opened(Box::new(facts)));
     story.rest();
 }
 
-/// Returns the password that was typed last.
+/// Returns the last typed password.
 fn typed(story: &Story) -> &[u8] {
     match story.outside.last() {
         Some(Effect::Request(_, Request::Open(OpenTarget::Unlocked, Some(Password(password))))) => password,
@@ -89,7 +89,7 @@ fn declined_password_is_asked_again_on_demand_only() {
         story.misses("Read a.nra");
     }
     assert!(story.outside.is_empty());
-    // On a small screen nothing asks before it is looked at.
+    // On a small screen, the password is requested when the file is previewed.
     let mut story = Story::begin(opened(&bytes, None), 80, 24);
     story.then("j");
     story.misses("Read a.nra");
@@ -102,7 +102,7 @@ fn open_menu_delays_password_prompt() {
     let mut story = Story::begin(opened(&locked(), None), 120, 30);
     story.keys("j m").rest();
     story.misses("Read a.nra");
-    // It is asked when the other one is answered.
+    // The prompt opens when the other one is closed.
     story.types("s").sees("Read a.nra");
     assert!(story.state.places.bookmarks.contains_key(&'s'));
 }
@@ -126,7 +126,7 @@ fn job_asks_for_password_and_restarts() {
     unlock(&mut story, opened(&bytes, Some(Secret::password("open sesame"))));
     story.sees("extracted 3 files");
     assert_eq!(std::fs::read(target.join("zebra.txt")).unwrap(), b"this is zebra.txt");
-    // What waits is forgotten with the question.
+    // Closing the prompt drops the waiting jobs.
     let mut story = Story::begin(opened(&bytes, None), 80, 24);
     story.then("V");
     story.sees("Read a.nra");
@@ -135,7 +135,7 @@ fn job_asks_for_password_and_restarts() {
     story.then("V").types("open sesame").keys("enter");
     unlock(&mut story, opened(&bytes, Some(Secret::password("open sesame"))));
     story.sees("no damage");
-    // What is in clear needs none.
+    // Unencrypted content needs no password.
     let mut story = Story::begin(opened(&bytes, None), 80, 24);
     story.then("e ctrl-u");
     story.event(Event::Paste(work.path().join("clear").display().to_string()));
@@ -178,7 +178,7 @@ fn nested_archive_asks_for_password() {
     assert_eq!(typed(&story), b"open sesame");
     enter(&mut story, Some(Secret::password("open sesame")));
     story.sees("this is secret.txt");
-    // It still lies in the other one.
+    // It is still nested in the outer archive.
     story.then("h");
     assert_eq!(story.outside.last(), Some(&asks(Request::Open(OpenTarget::Parent, None))));
 }
@@ -219,16 +219,16 @@ fn declined_job_is_not_restarted() {
     story.sees("Read a.nra");
     story.then("esc").misses("Read a.nra");
     assert!(story.state.passwords.tasks.is_empty() && story.state.passwords.question.is_none());
-    // An archive that does not open any more needs no password.
+    // If the archive cannot be opened again, the jobs are dropped.
     story.event(Event::Job(1, JobEvent::NeedsPassword(task(), false)));
     story.types("open sesame").keys("enter");
-    story.event(Event::Error("it is gone".to_owned()));
+    story.respond(Response::Failed(Failure::Error("it is gone".to_owned())));
     assert!(story.state.passwords.tasks.is_empty());
 }
 
 #[test]
 fn hidden_preview_asks_for_password_on_action() {
-    // No room for a preview, which would have asked before.
+    // The screen has no room for a preview, which would have asked before.
     let mut story = Story::begin(opened(&locked(), None), 80, 24);
     story.then("j").misses("Read a.nra");
     story.then("Y").sees("Read a.nra");
@@ -236,8 +236,8 @@ fn hidden_preview_asks_for_password_on_action() {
     unlock(&mut story, opened(&locked(), Some(Secret::password("open sesame"))));
     story.then("Y");
     assert_eq!(story.outside.last(), Some(&Effect::Copy(b"this is secret.txt".to_vec())));
-    // A pager, or a copy, that could not be made says it in the same way.
+    // A failed pager or copy asks in the same way.
     let mut story = Story::begin(opened(&locked(), None), 80, 24);
-    story.event(Event::Locked(OpenTarget::Unlocked, false));
+    story.respond(Response::Failed(Failure::Locked(OpenTarget::Unlocked, false)));
     story.sees("Read a.nra");
 }

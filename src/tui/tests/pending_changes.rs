@@ -1,9 +1,9 @@
-//! Changes that are planned together, and what follows when another archive is shown.
+//! Several pending changes, and changes of the archive shown.
 
 use super::jobs::{open, paths};
 use super::{Story, everything};
 use crate::effect::{Effect, Request};
-use crate::event::Event;
+use crate::event::{Event, Failure, Response};
 use crate::keymap::Place;
 use crate::open_target::OpenTarget;
 use crate::state::{Dialog, Facts, PendingChange};
@@ -17,7 +17,7 @@ fn changes_below_renamed_directory_are_written() {
     std::fs::write(work.path().join("new"), "new").unwrap();
     let mut story = Story::begin(everything(), 100, 24);
     open(&mut story, &file);
-    // What lies above first, as it comes while looking around.
+    // Parent directories first, as a user would meet them.
     story.then("r ctrl-u").types("top");
     story.then("enter l r ctrl-u").types("deep");
     story.then("enter l d h f7").types("made");
@@ -25,7 +25,7 @@ fn changes_below_renamed_directory_are_written() {
     story.event(Event::Paste(work.path().join("new").display().to_string()));
     story.then("enter h G r ctrl-u").types("/d/f");
     story.then("enter");
-    // What is renamed is not removed, and reverse.
+    // A renamed entry cannot be removed, and a removed one cannot be renamed.
     story.then("g d").sees("d is to be removed and renamed: undo one of the two first");
     story.then("l l d r").types("z");
     story.then("enter").sees("d/x/1 is to be removed and renamed");
@@ -43,8 +43,7 @@ fn position_follows_rename() {
     std::fs::write(&file, crate::sample::bytes(&files)).unwrap();
     let mut story = Story::begin(everything(), 100, 24);
     open(&mut story, &file);
-    // Names go on from one directory to the other, and the bookmark and the filter stay what they
-    // were.
+    // Renames apply to the directory shown and to bookmarks.
     story.then("r ctrl-u").types("deep2");
     story.then("enter j r ctrl-u").types("data");
     story.then("enter l l r ctrl-u").types("c");
@@ -55,11 +54,10 @@ fn position_follows_rename() {
     assert_eq!(story.names(), ["data/a/c/y"]);
     story.then("g ' x");
     assert_eq!(story.name(), "data/a/c/y");
-    // Nor does the cursor of the directory above stay behind.
+    // The cursor of the parent directory follows, too.
     story.then("h");
     assert_eq!(story.name(), "data/a/c");
-    // What is removed is not there to go along, and that something was written is said all the
-    // same.
+    // If the directory shown is removed, the message still reports the commit.
     story.then("d l W enter");
     open(&mut story, &file);
     story.sees("commit 3 is written; H goes back; data/a/c does not exist in it");
@@ -176,7 +174,7 @@ fn opening_other_archive_resets_view() {
     story.then("b b").sees("areas by size");
     story.then("s").sees("The map has its own order");
     let facts = Facts { name: "other.nra".to_owned(), ..story.state.archive.clone() };
-    story.event(Event::Opened(Box::new(facts)));
+    story.respond(Response::Opened(Box::new(facts)));
     story.rest().misses("areas by size").sees("README.md");
     assert!(story.state.arrangement.wanted.is_natural());
 }
@@ -187,11 +185,11 @@ fn failed_opening_keeps_choice_of_archives() {
     story.state.opening.archives = vec!["a.nra".into(), "b.nra".into()];
     story.state.opening.no_archive = true;
     story.then("O enter");
-    story.event(Event::Error("a.nra is no archive".to_owned()));
+    story.respond(Response::Failed(Failure::Error("a.nra is no archive".to_owned())));
     story.sees("Open an archive").sees("b.nra").sees("a.nra is no archive");
-    // Whoever has no password for one takes another.
+    // Without its password, another archive can be chosen.
     story.then("enter");
-    story.event(Event::Locked(OpenTarget::File("a.nra".into()), false));
+    story.respond(Response::Failed(Failure::Locked(OpenTarget::File("a.nra".into()), false)));
     story.sees("encrypted; password");
     story.then("esc").sees("Open an archive").sees("b.nra");
     assert!(!story.outside.contains(&Effect::Quit));
@@ -211,8 +209,7 @@ fn entry_has_one_pending_name() {
         story.then("enter");
     }
     story.then("P").sees("rename a to d").misses("rename a to c");
-    // What is planned is what is offered to be changed, and the name that it has takes the plan
-    // back.
+    // The prompt suggests the pending name. Typing the present name undoes the change.
     story.then("esc r").sees("› d");
     story.then("ctrl-u").types("a");
     story.then("enter").sees("a keeps its name");
@@ -234,7 +231,8 @@ fn archive_is_not_added_to_itself() {
     story.then("a");
     story.event(Event::Paste(file.display().to_string()));
     story.then("enter").sees("an archive cannot be added to itself");
-    // Nor by a detour; then there is nothing to write, and that is said.
+    // An addition of the archive made in another way is skipped, and the message reports that
+    // nothing changed.
     story.state.changes.pending.push(PendingChange::Add(file, None, false));
     story.then("esc W ctrl-u enter").sees("nothing has changed, no commit written");
 }
@@ -249,7 +247,7 @@ fn named_changes_survive_foreign_commit() {
     story.then("r ctrl-u").types("z");
     story.then("enter f7").types("made");
     story.then("enter");
-    // Somebody else is faster.
+    // Another program writes a commit first.
     let mut other = Story::begin(everything(), 100, 24);
     open(&mut other, &file);
     other.then("G d W enter").sees("commit 2 is written");
@@ -263,10 +261,10 @@ fn named_changes_survive_foreign_commit() {
     story.then("W enter").sees("commit 3 is written");
     open(&mut story, &file);
     assert_eq!(paths(&*story.archive), ["b", "made", "z"]);
-    // Numbers would mean other entries.
+    // Entry numbers would refer to other entries.
     story.then("d f7").types("more");
     story.then("enter ctrl-r").sees("drop the removals and continue").sees("remove z: 1 entry").misses("make more");
-    // That would fail again if another program was faster once more.
+    // Writing them would fail again.
     story.misses("write them");
     story.then("d");
     open(&mut story, &file);
@@ -282,7 +280,7 @@ fn pending_rows_are_shown_below_any_list() {
     let height = story.state.listing.height;
     story.then("f7").types("made/deep");
     story.then("enter");
-    // Whether there is such a directory is not known before all rows are: then it is shown.
+    // The new directory is shown once all rows are loaded, because only then is it known to be new.
     story.sees("+ made/");
     assert_eq!(story.state.listing.height, height - 1);
     for keys in ["G", "g", "pagedown"] {
@@ -316,7 +314,7 @@ fn pending_changes_are_written_before_quitting() {
     assert!(story.outside.contains(&Effect::Quit));
     open(&mut story, &file);
     assert_eq!(paths(&*story.archive), ["b"]);
-    // What is left for another archive is written, and that is all.
+    // Before another commit is shown, changes can be written without quitting.
     story.state.quit = None;
     story.then("d [").sees("write them and stay").misses("and quit");
 }

@@ -1,4 +1,4 @@
-//! Returns to an earlier commit: asked about, written as one more, undone again.
+//! Returning to an earlier commit: confirmed, written as a new commit, undone.
 
 use super::jobs::{open, paths};
 use super::{Story, asks, everything};
@@ -39,7 +39,7 @@ fn undo_of_commit_can_be_undone() {
     let mut story = Story::begin(everything(), 100, 24);
     two_commits(&mut story, &file);
     story.then("U").sees("Undo commit 2").sees("everything as of commit 1").sees("as a new commit (H shows all)");
-    // Enter is safe.
+    // Enter does nothing.
     story.then("enter");
     assert_eq!(newest(&file).0, Some(2));
     story.then("U u").sees("3 entries reset to commit 1; commit 3 is written");
@@ -58,7 +58,7 @@ fn marked_entries_are_restored_from_earlier_commit() {
     two_commits(&mut story, &file);
     step_back(&mut story, &file);
     story.then("d").sees("U returns to this");
-    // Marks are meant where nothing is listed, too.
+    // Marks apply even if the list is empty.
     story.then("G space f").types("zzz");
     story.then("enter U").sees("restore 3 marked entries");
     story.then("b esc esc");
@@ -83,7 +83,7 @@ fn pending_changes_block_undo_of_commit() {
     two_commits(&mut story, &file);
     story.then("d U").sees("Pending changes: press W to write them first");
     story.then("u");
-    // Another program has written a commit since.
+    // Another program has written a commit.
     story.state.archive.info.commit = Some(3);
     story.works = false;
     story.then("U u");
@@ -102,14 +102,14 @@ fn return_reports_conflicts_and_compacted_archive() {
     let file = work.path().join("a.nra");
     let mut story = Story::begin(everything(), 100, 24);
     two_commits(&mut story, &file);
-    // A file in the place of the directory that it lay in.
+    // A file has the name of its former directory.
     std::fs::write(work.path().join("b"), "new").unwrap();
     story.then("g a").types(work.path().join("b").to_str().unwrap());
     story.then("enter W enter");
     step_back(&mut story, &file);
     story.then("G l U m").sees("nothing can be restored");
     assert_eq!(newest(&file), (Some(3), vec!["a".to_owned(), "b".to_owned()]));
-    // Numbers of commits mean others by now.
+    // After compacting, the numbers refer to other commits.
     step_back(&mut story, &file);
     let options = nra_format::nra::writer::WriterOptions::default();
     let monitor = nra_format::progress::Recorder::default();

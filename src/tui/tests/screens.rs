@@ -1,4 +1,4 @@
-//! What each screen looks like, in three sizes.
+//! Snapshots of each screen, in three sizes.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use insta::assert_snapshot;
 
 use super::{Story, asks, everything};
 use crate::effect::{Effect, Request};
-use crate::event::Event;
+use crate::event::{Event, Failure, Response};
 use crate::open_target::OpenTarget;
 use crate::requests::RequestKind;
 use crate::sample;
@@ -146,7 +146,7 @@ fn damaged_archive_is_shown_as_damaged() {
     let mut story = Story::begin(everything(), 80, 24);
     let remark = "the root of the entry tree is damaged".to_owned();
     let facts = Facts { damaged: true, remarks: vec![remark], ..story.state.archive.clone() };
-    story.event(Event::Opened(Box::new(facts)));
+    story.respond(Response::Opened(Box::new(facts)));
     story.sees("the root of the entry tree is damaged").sees("README.md");
     story.then("j");
     story.sees("the archive is damaged: readable entries are shown");
@@ -162,7 +162,7 @@ fn terminal_cursor_follows_focus_for_screen_readers() {
     assert_eq!(story.cursor(), Some((0, 2)));
     story.then("j j");
     assert_eq!(story.cursor(), Some((0, 4)));
-    // What is said comes first, until the next key, and stays as a line.
+    // The cursor is on a message until the next key. The message stays visible.
     story.then("y");
     assert_eq!(story.cursor(), Some((0, 22)));
     story.then("j y j");
@@ -186,7 +186,7 @@ fn commits() {
             CommitInfo { number, time, message, entries: number * 1_000, added_bytes: number << 16, ..CommitInfo::default() }
         };
         let list = vec![commit(2, "photos of May, and everything else that had been left out before"), commit(1, "")];
-        story.event(Event::Commits(Ok(list)));
+        story.respond(Response::Commits(Ok(list)));
         assert_snapshot!(format!("commits-{width}x{height}"), story.screen());
         story.state.archive.info.commit = Some(2);
         story.then("j enter");
@@ -211,13 +211,13 @@ fn earlier_commit_is_always_indicated() {
 fn password() {
     for (width, height) in SIZES {
         let mut story = Story::begin(everything(), width, height);
-        story.event(Event::Locked(OpenTarget::File("secret.nra".into()), true));
+        story.respond(Response::Failed(Failure::Locked(OpenTarget::File("secret.nra".into()), true)));
         story.types("secret");
         assert_snapshot!(format!("password-{width}x{height}"), story.screen());
     }
 }
 
-/// Begins with an archive that can be changed.
+/// Opens an archive that can be changed.
 fn changeable(width: u16, height: u16) -> Story {
     let mut story = Story::begin(everything(), width, height);
     story.state.archive.file = Ok("a.nra".into());
@@ -262,7 +262,7 @@ fn compact_and_return_ask_first() {
         story.then("b Z");
         let saved = Compaction { before_bytes: 5 << 30, after_bytes: 3 << 30, dropped_commits: 11, ..Compaction::default() };
         let id = story.state.requests.newest(RequestKind::CompactEstimate);
-        story.event(Event::Response(id, Box::new(Event::CompactEstimate(Ok(saved)))));
+        story.event(Event::Response(id, Response::CompactEstimate(Ok(saved))));
         assert_snapshot!(format!("compact-{width}x{height}"), story.screen());
     }
 }
@@ -279,15 +279,15 @@ fn long_rows_are_wrapped_in_dialogs() {
     sees(&story, "known extensions:");
     story.then("esc :").types("sort-by-st");
     sees(&story, "sort-by-stored-size: Sort by stored size, largest first");
-    // What there is no room for is counted.
+    // Hidden changes are counted.
     story.then("esc d j d j d j d Q");
     sees(&story, "Unwritten changes");
     sees(&story, "more b back");
     story.then("b u u u u U");
     sees(&story, "undo it: everything as of commit 11");
     story.then("b");
-    // What a job said begins with its first line.
-    let id = story.state.jobs.add("verify a.nra".to_owned(), story.now);
+    // The log of a job starts with its first line.
+    let id = story.state.jobs.add("verify a.nra".to_owned(), story.now).id;
     let damage = "rand.bin: block at offset 1234 is damaged: its checksum is 0123456789abcdef, not fedcba9876543210, and that of its record neither";
     story.event(Event::Job(id, JobEvent::Warning(damage.to_owned())));
     story.then("J").sees("rand.bin: block at offset");
@@ -309,7 +309,7 @@ fn archive_choice() {
     story.types("ph");
     story.then("enter");
     assert_eq!(story.outside, [asks(Request::Open(OpenTarget::File("photos.nra".into()), None))]);
-    story.event(Event::Opened(Box::new(story.state.archive.clone())));
+    story.respond(Response::Opened(Box::new(story.state.archive.clone())));
     story.sees("README.md");
 }
 
@@ -347,7 +347,7 @@ fn jobs() {
 fn a_job_in_work() {
     for (width, height) in SIZES {
         let mut story = Story::begin(everything(), width, height);
-        let id = story.state.jobs.add("extract train to out".to_owned(), story.now);
+        let id = story.state.jobs.add("extract train to out".to_owned(), story.now).id;
         for tenth in 1..8 {
             let progress = Progress { bytes: tenth << 20, all_bytes: 10 << 20, entries: tenth, all_entries: 10 };
             story.now = Duration::from_millis(100 * tenth);
@@ -382,7 +382,7 @@ fn tiny_screen() {
         assert!(width < 19 || shown.ends_with("20x5"), "{shown}");
         assert!(width < 10 || shown.starts_with("too small"), "{shown}");
     }
-    // What nobody sees is not done; one can leave.
+    // On an invisible screen, keys have no effect except quitting.
     story.event(Event::Resize(19, 24));
     story.keys("G space s n");
     story.event(Event::Paste("x".to_owned()));
@@ -425,14 +425,14 @@ fn every_size_can_be_drawn() {
         story.then(keys);
         at_every_size(&mut story);
     }
-    // What needs an archive that can be changed, that has a history, that is encrypted.
-    let commits = Event::Commits(Ok(vec![CommitInfo::default(); 40]));
+    // Dialogs of archives that can be changed, have a history, or are encrypted.
+    let commits = Response::Commits(Ok(vec![CommitInfo::default(); 40]));
     let begun = [
         ("d j r b enter P", None),
         ("d Q", None),
         ("d W", None),
         ("H", Some(commits)),
-        ("j", Some(Event::Locked(OpenTarget::Commit(None), true))),
+        ("j", Some(Response::Failed(Failure::Locked(OpenTarget::Commit(None), true)))),
     ];
     for (keys, event) in begun {
         let mut story = Story::begin(everything(), 80, 24);
@@ -440,14 +440,14 @@ fn every_size_can_be_drawn() {
         story.then(keys);
         if let Some(event) = event {
             let id = story.state.requests.newest(if keys == "H" { RequestKind::Commits } else { RequestKind::Open });
-            story.event(Event::Response(id, Box::new(event)));
+            story.event(Event::Response(id, event));
         }
         assert!(!story.state.dialogs.is_empty(), "{keys}");
         at_every_size(&mut story);
     }
 }
 
-/// Draws the screen in every size, and clicks where dialogs are.
+/// Draws the screen in every size, and clicks on dialogs.
 fn at_every_size(story: &mut Story) {
     let small = (0..130).step_by(7).flat_map(|width| (0..30).map(move |height| (width, height)));
     for (width, height) in small.chain([(200, 60), (300, 100)]) {

@@ -1,8 +1,7 @@
-//! Coming back: to a place in an archive, after the program has ended, or to a commit in which the
-//! place is not.
+//! Stored positions: restored in the next run, or in a commit without that entry.
 
 use super::{Story, everything};
-use crate::event::Event;
+use crate::event::Response;
 use crate::open_target::OpenTarget;
 use crate::sample;
 use crate::state::Facts;
@@ -10,18 +9,18 @@ use crate::state::arrange::Sort;
 use crate::stored_positions::StoredPositions;
 use crate::update::keep;
 
-/// Opens an archive that is remembered by a name, with what is remembered.
+/// Opens an archive with a name for its stored position, and stored positions.
 fn open(home: Option<&str>, memory: StoredPositions) -> Story {
     let mut story = Story::begin(everything(), 100, 24);
     story.state.places.memory = memory;
     story.state.opening.no_archive = true;
     let facts = Facts { home: home.map(str::to_owned), ..story.state.archive.clone() };
-    story.event(Event::Opened(Box::new(facts)));
+    story.respond(Response::Opened(Box::new(facts)));
     story.rest();
     story
 }
 
-/// Ends a run and returns what it leaves.
+/// Ends a run and returns the stored positions.
 fn end(story: &mut Story) -> StoredPositions {
     keep(&mut story.state);
     story.state.places.memory.clone()
@@ -39,7 +38,7 @@ fn position_is_restored_in_next_run() {
     let memory = end(&mut again);
     let again = open(Some("/a.nra"), memory.clone());
     assert!(again.state.tree.on && again.state.arrangement.wanted.is_natural());
-    // Another archive begins at the top.
+    // Another archive opens at the top.
     let other = open(Some("/b.nra"), memory);
     assert_eq!((other.name().as_str(), other.state.tree.on), ("README.md", false));
 }
@@ -63,9 +62,9 @@ fn outermost_archive_has_stored_position() {
     let memory = end(&mut story);
     let place = memory.place("/a.nra").unwrap();
     assert_eq!((place.directory.as_str(), place.entry.as_str()), ("train", "train/0002.json"));
-    // The next archive instead of it: the place is kept all the same.
+    // The position is also stored when another archive is opened.
     let next = Facts { name: "b.nra".to_owned(), home: Some("/b.nra".to_owned()), depth: 0, ..story.state.archive.clone() };
-    story.event(Event::Opened(Box::new(next)));
+    story.respond(Response::Opened(Box::new(next)));
     story.then("j");
     assert_eq!(end(&mut story).place("/a.nra"), Some(place));
     assert_eq!(story.state.places.visited, ["/a.nra", "/b.nra"]);

@@ -1,14 +1,13 @@
 //! The table of actions: each has one handler. Layers above the list see an action first.
 
-use crate::action::Action;
 use crate::effect::Effect;
+use crate::keymap::Action;
 use crate::state::{Dialog, State, Tone};
 use crate::update::{
     arrange, bookmarks, browse, changes, compact, dialogs, entry, find, history, jobs, jump, marks, preview, revert, salvage,
     sizes,
 };
 
-/// Handles an action.
 type Handler = fn(&mut State, Action, &mut Vec<Effect>);
 
 /// Handles an action and returns true, or leaves it to the layers below.
@@ -18,7 +17,6 @@ type Layer = fn(&mut State, Action, &mut Vec<Effect>) -> bool;
 /// preview.
 const LAYERS: [Layer; 3] = [dialogs::handle, marks::wait_for_marks, preview::handle];
 
-/// Runs an action.
 pub fn run(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
     if is_for_program(action) || !LAYERS.iter().any(|layer| layer(state, action, effects)) {
         handler(action)(state, action, effects);
@@ -51,7 +49,7 @@ fn handler(action: Action) -> Handler {
         A::Jump => |state, _, _| jump::begin(state),
         A::Find => |state, _, effects| find::paths(state, effects),
         A::SeekNext => |state, _, effects| bookmarks::step(state, 1, effects),
-        A::SeekBefore => |state, _, effects| bookmarks::step(state, -1, effects),
+        A::SeekPrevious => |state, _, effects| bookmarks::step(state, -1, effects),
         A::Bookmark => |state, _, _| bookmarks::keep(state),
         A::Bookmarks => |state, _, _| bookmarks::choose(state),
         // Sort order, filter, tree, columns.
@@ -95,8 +93,8 @@ fn handler(action: Action) -> Handler {
         // Other archives and commits.
         A::Archives => |state, _, effects| find::other_archives(state, effects),
         A::History => |state, _, effects| history::ask(state, effects),
-        A::Earlier => |state, _, effects| history::step(state, false, effects),
-        A::Later => |state, _, effects| history::step(state, true, effects),
+        A::PreviousCommit => |state, _, effects| history::step(state, false, effects),
+        A::NextCommit => |state, _, effects| history::step(state, true, effects),
         A::Reload => |state, _, effects| history::reload(state, effects),
     }
 }

@@ -2,18 +2,18 @@
 
 use std::sync::Arc;
 
-use crate::action::Action;
 use crate::effect::{Effect, Request};
+use crate::keymap::Action;
 use crate::layout::Column;
 use crate::rows::Order;
 use crate::state::arrange::{ArrangeRequest, Found, Sort};
-use crate::state::dialog::{About, Choice, Menu, Prompt, PromptKind};
+use crate::state::dialog::{Choice, Menu, PromptKind};
 use crate::state::{Arrangement, Dialog, Sizes, State, Tone};
 use crate::update::browse;
 use nra_convert::query::{DUPLICATE, Query, TERMS_HELP};
 
 /// The sort orders: key in the menu, name, action.
-const SORTS: [(char, &str, Sort, Action); 7] = [
+pub const SORTS: [(char, &str, Sort, Action); 7] = [
     ('n', "name", Sort::Name, Action::SortName),
     ('s', "size", Sort::Size, Action::SortSize),
     ('z', "stored size", Sort::Stored, Action::SortStored),
@@ -150,27 +150,17 @@ fn ask_columns(state: &mut State, at: Column) {
     };
     let cursor = COLUMNS.iter().position(|(_, column)| *column == at).unwrap_or(0);
     let items = COLUMNS.iter().map(item).collect();
-    state.dialogs.push(Dialog::Menu(Menu {
-        title: "Columns".to_owned(),
-        lines: Vec::new(),
-        items,
-        cursor,
-        about: About::Choices,
-    }));
+    state.dialogs.push(Dialog::Menu(Menu { cursor, ..Menu::new("Columns", items) }));
 }
 
-/// Asks for a query.
 pub fn ask_query(state: &mut State) {
     let typed = state.arrangement.wanted.query.clone();
-    let prompt = Prompt::new(PromptKind::Query, "Find below here: all terms must match", TERMS_HELP, typed);
-    state.dialogs.push(Dialog::Prompt(prompt));
+    state.prompt(PromptKind::Query, "Find below here", &format!("all terms must match: {TERMS_HELP}"), typed);
 }
 
-/// Asks for a filter.
 pub fn ask_filter(state: &mut State) {
     let (note, typed) = ("part of the name, or a glob such as *.json", state.arrangement.wanted.filter.clone());
-    let purpose = PromptKind::Filter(typed.clone());
-    state.dialogs.push(Dialog::Prompt(Prompt::new(purpose, "Filter", note, typed)));
+    state.prompt(PromptKind::Filter(typed.clone()), "Filter", note, typed);
 }
 
 /// Changes the sort order, the columns, or between list and tree. The map has an order of its own.
@@ -188,13 +178,7 @@ pub fn sort(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
             let mut items: Vec<_> = SORTS.iter().map(item).collect();
             items.push(('v', "reverse".to_owned(), Choice::Do(Action::Reverse)));
             let cursor = SORTS.iter().position(|(.., sort, _)| *sort == state.arrangement.wanted.sort).unwrap_or(0);
-            state.dialogs.push(Dialog::Menu(Menu {
-                title: "Sort by".to_owned(),
-                lines: Vec::new(),
-                items,
-                cursor,
-                about: About::Choices,
-            }));
+            state.dialogs.push(Dialog::Menu(Menu { cursor, ..Menu::new("Sort by", items) }));
         }
         Action::Columns => ask_columns(state, Column::Size),
         Action::Reverse => {

@@ -5,12 +5,11 @@ use crossterm::event::KeyCode;
 use crate::effect::Effect;
 use crate::glyphs;
 use crate::key::Key;
-use crate::state::dialog::{About, Choice, Menu};
+use crate::state::dialog::{Choice, Menu};
 use crate::state::{Dialog, SearchResults, State, Tone};
 use crate::update::browse;
 use nra_format::path::EntryPath;
 
-/// Letters of the bookmarks.
 const LETTERS: std::ops::RangeInclusive<char> = 'a'..='z';
 
 /// Asks for the letter of a bookmark.
@@ -42,20 +41,13 @@ pub fn name(state: &mut State, path: EntryPath, key: Key) {
     }
 }
 
-/// Shows the bookmarks.
 pub fn choose(state: &mut State) {
     if state.places.bookmarks.is_empty() {
         return state.notify(Tone::Warning, "No bookmarks: m sets one");
     }
-    let item = |(letter, path): (&char, &EntryPath)| (*letter, glyphs::shown(path.as_bytes()), Choice::Go(path.clone()));
+    let item = |(letter, path): (&char, &EntryPath)| (*letter, glyphs::printable(path.as_bytes()), Choice::Go(path.clone()));
     let items = state.places.bookmarks.iter().map(item).collect();
-    state.dialogs.push(Dialog::Menu(Menu {
-        title: "Bookmarks".to_owned(),
-        lines: Vec::new(),
-        items,
-        cursor: 0,
-        about: About::Choices,
-    }));
+    state.dialogs.push(Dialog::Menu(Menu::new("Bookmarks", items)));
 }
 
 /// Goes to the next or previous search result.

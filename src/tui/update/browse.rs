@@ -1,8 +1,8 @@
 //! The list: enters and leaves directories, shows rows.
 
-use crate::action::Action;
 use crate::effect::{Effect, Request};
 use crate::glyphs;
+use crate::keymap::Action;
 use crate::requests::RequestKind;
 use crate::rows::{Order, Scope};
 use crate::state::listing::{RowsError, RowsRequest, RowsResponse};
@@ -51,7 +51,6 @@ pub fn list(state: &mut State, directory: Option<EntryPath>, order: Order, at: O
     effects.push(state.request(Request::Rows(request)));
 }
 
-/// Shows rows.
 pub fn rows(state: &mut State, answer: RowsResponse, effects: &mut Vec<Effect>) {
     if answer.page == Err(RowsError::Gone)
         && let Some(directory) = state.listing.scope.directory.clone()
@@ -74,7 +73,7 @@ pub fn rows(state: &mut State, answer: RowsResponse, effects: &mut Vec<Effect>) 
 
 /// Adds to the message that a directory does not exist in the commit shown.
 fn say_gone(state: &mut State, directory: &EntryPath) {
-    state.notify_also(Tone::Warning, &format!("{} does not exist in it", glyphs::shown(directory.as_bytes())));
+    state.notify_also(Tone::Warning, &format!("{} does not exist in it", glyphs::printable(directory.as_bytes())));
 }
 
 /// Fits list and preview to their areas.
@@ -84,21 +83,26 @@ pub fn fit(state: &mut State, effects: &mut Vec<Effect>) {
     moved(state, request, effects);
     if !areas.preview.is_empty() {
         state.preview.set_columns(state.layout.inner(areas.preview).width);
-        let request = state.preview.resize((areas.preview.width, areas.preview.height));
-        preview::load(state, request, effects);
+        preview::load(state, effects, |pane| pane.resize((areas.preview.width, areas.preview.height)));
     }
 }
 
 /// Fits the list to its height, which depends on the number of pending rows.
 pub fn fit_rows(state: &mut State, effects: &mut Vec<Effect>) {
     if !state.areas().list.is_empty() && state.listing.loaded && state.listing.height != state.list_height() {
-        let request = state.listing.resize(state.list_height());
-        moved(state, request, effects);
+        let height = state.list_height();
+        scroll(state, effects, |listing| listing.resize(height));
     }
 }
 
+/// Moves the cursor or the rows of the list.
+pub fn scroll(state: &mut State, effects: &mut Vec<Effect>, scroll: impl FnOnce(&mut Listing) -> Option<RowsRequest>) {
+    let request = scroll(&mut state.listing);
+    moved(state, request, effects);
+}
+
 /// Updates details and preview after rows or cursor have changed.
-pub fn moved(state: &mut State, request: Option<RowsRequest>, effects: &mut Vec<Effect>) {
+fn moved(state: &mut State, request: Option<RowsRequest>, effects: &mut Vec<Effect>) {
     effects.extend(request.map(|request| state.request(Request::Rows(request))));
     let entries = state.listing.lacking(|line| matches!(line.row.entry.kind, Kind::File | Kind::Directory));
     if !entries.is_empty() {
@@ -111,21 +115,19 @@ pub fn moved(state: &mut State, request: Option<RowsRequest>, effects: &mut Vec<
     }
 }
 
-/// Moves the cursor.
 pub fn move_cursor(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
     let page = isize::try_from(state.listing.height.max(2)).unwrap_or(isize::MAX);
-    let request = match action {
-        Action::Down => state.listing.step(1),
-        Action::Up => state.listing.step(-1),
-        Action::HalfDown => state.listing.step(page / 2),
-        Action::HalfUp => state.listing.step(-page / 2),
-        Action::PageDown => state.listing.step(page - 1),
-        Action::PageUp => state.listing.step(1 - page),
-        Action::First => state.listing.to_first(),
-        Action::Last => state.listing.to_last(),
+    scroll(state, effects, |listing| match action {
+        Action::Down => listing.step(1),
+        Action::Up => listing.step(-1),
+        Action::HalfDown => listing.step(page / 2),
+        Action::HalfUp => listing.step(-page / 2),
+        Action::PageDown => listing.step(page - 1),
+        Action::PageUp => listing.step(1 - page),
+        Action::First => listing.to_first(),
+        Action::Last => listing.to_last(),
         _ => None,
-    };
-    moved(state, request, effects);
+    });
 }
 
 /// Enters a directory or an archive, or zooms the preview of a file.
@@ -135,8 +137,7 @@ pub fn enter(state: &mut State, effects: &mut Vec<Effect>) {
     match entry.kind {
         Kind::Directory if state.tree.on => {
             if state.tree.open.contains(&path) {
-                let request = state.listing.step(1);
-                moved(state, request, effects);
+                scroll(state, effects, |listing| listing.step(1));
             } else {
                 fold(state, path, true, effects);
             }
@@ -163,8 +164,7 @@ pub fn parent(state: &mut State, effects: &mut Vec<Effect>) {
             return fold(state, path, false, effects);
         }
         if let Some(above) = above {
-            let request = state.listing.to_path(above);
-            return moved(state, request, effects);
+            return scroll(state, effects, |listing| listing.to_path(above));
         }
     }
     if let Some(directory) = state.listing.scope.directory.clone() {

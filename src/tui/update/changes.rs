@@ -3,15 +3,15 @@
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
-use crate::action::Action;
 use crate::effect::{Check, Effect, Request};
 use crate::event::Checked;
 use crate::glyphs;
+use crate::keymap::Action;
 use crate::open_target::OpenTarget;
 use crate::state::dialog::{About, Choice, Menu, PendingCheck, Prompt, PromptKind, QuitMode};
 use crate::state::jobs::JobId;
 use crate::state::pending::{PendingChange, count};
-use crate::state::{Dialog, PendingChanges, State, Tone, Writing};
+use crate::state::{Dialog, PendingChanges, State, Tone};
 use crate::task::Task;
 use crate::update::{entry, jobs};
 use nra_format::entry::Entry;
@@ -123,7 +123,7 @@ pub fn plan(state: &mut State, change: PendingChange) {
         PendingChange::Rename(from, to) => format!("{} will be renamed to {}", place(from), place(to)),
         PendingChange::Add(path, _, meets) => {
             let meets = if *meets { " over the existing one" } else { "" };
-            format!("{} will be added{meets}", glyphs::shown(path.as_os_str().as_bytes()))
+            format!("{} will be added{meets}", glyphs::printable(path.as_os_str().as_bytes()))
         }
         PendingChange::MakeDirectory(path) => format!("{} will be made", place(path)),
     };
@@ -140,19 +140,19 @@ fn ask_name(state: &mut State) {
     // A name that is not UTF-8 cannot be typed: the line is empty.
     let planned = state.changes.pending.renamed(&path).filter(|to| to.parent() == path.parent());
     let name = std::str::from_utf8(planned.unwrap_or(&path).name()).unwrap_or_default().to_owned();
-    let title = format!("Rename {}", glyphs::shown(path.name()));
+    let title = format!("Rename {}", glyphs::printable(path.name()));
     let note = "to a name here, or to a path from the top that begins with /";
-    state.dialogs.push(Dialog::Prompt(Prompt::new(PromptKind::Rename(path), title, note, name)));
+    state.prompt(PromptKind::Rename(path), title, note, name);
 }
 
 /// Asks for something to put into the directory shown.
 fn ask(state: &mut State, purpose: PromptKind, what: &str, note: &str) {
     let place = state.listing.scope.directory.as_ref().map_or_else(|| state.archive.name.clone(), place);
-    state.dialogs.push(Dialog::Prompt(Prompt::new(purpose, format!("{what} {place}"), note, "")));
+    state.prompt(purpose, format!("{what} {place}"), note, "");
 }
 
 fn place(directory: &EntryPath) -> String {
-    glyphs::shown(directory.as_bytes())
+    glyphs::printable(directory.as_bytes())
 }
 
 /// Returns the check for a new directory, or what is wrong with its name.
@@ -205,7 +205,7 @@ fn ask_message(state: &mut State) {
         Some(_) => "one commit; earlier commits are kept (H), recovery data is not. Message:",
         None => "one commit; earlier commits are kept (H). Message:",
     };
-    state.dialogs.push(Dialog::Prompt(Prompt::new(PromptKind::Message(None), title, note, state.changes.pending.summary())));
+    state.prompt(PromptKind::Message(None), title, note, state.changes.pending.summary());
 }
 
 /// Asks for the message of a commit, after which the program quits.
@@ -225,13 +225,13 @@ pub fn write(state: &mut State, message: String, leaving: Option<QuitMode>, effe
     };
     let Some(commit) = state.archive.info.commit else { return };
     let title = format!("write {}: {}", state.archive.name, state.changes.pending.summary());
-    let plans = std::mem::take(&mut state.changes.pending);
+    let changes = std::mem::take(&mut state.changes.pending);
     // The changes to be dropped are written instead.
     if let Some(leaving) = &mut state.quit {
         leaving.drops = false;
     }
-    let job = state.start_job(title, Task::Change { file, commit, message, changes: plans.list().to_vec() }, effects);
-    state.changes.writing = Some(Writing { job, plans, done: false });
+    let task = Task::Change { file, commit, message, changes: changes.list().to_vec() };
+    let job = state.start_writing(title, task, changes, effects);
     let Some(way) = leaving else { return };
     if way == QuitMode::Stop {
         effects.extend(state.jobs.running().map(|other| other.id).filter(|other| *other != job).map(Effect::Stop));
@@ -249,7 +249,7 @@ pub fn written(state: &mut State, job: JobId) {
 /// Processes the end of a job: changes it has not written are pending again.
 pub fn ended(state: &mut State, job: JobId) {
     if let Some(writing) = state.changes.writing.take_if(|writing| writing.job == job && !writing.done) {
-        state.changes.pending = writing.plans;
+        state.changes.pending = writing.changes;
     }
 }
 
@@ -315,6 +315,6 @@ fn ask_before(state: &mut State, plans: Vec<String>, words: &str, choice: Choice
             },
         );
     }
-    let title = "Unwritten changes".to_owned();
-    state.dialogs.push(Dialog::Menu(Menu { title, lines, items, cursor: 0, about: About::PendingChanges }));
+    let menu = Menu { lines, about: About::PendingChanges, ..Menu::new("Unwritten changes", items) };
+    state.dialogs.push(Dialog::Menu(menu));
 }

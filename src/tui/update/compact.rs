@@ -2,7 +2,7 @@
 
 use crate::effect::{Effect, Request};
 use crate::state::dialog::{About, Choice, Menu};
-use crate::state::{Dialog, PendingChanges, State, Tone, Writing};
+use crate::state::{Dialog, PendingChanges, State, Tone};
 use crate::task::Task;
 use crate::update::changes;
 use nra_convert::compact::Compaction;
@@ -19,19 +19,16 @@ pub fn ask(state: &mut State, effects: &mut Vec<Effect>) {
     }
     state.status.message = None;
     // The menu is open while the estimate is computed, and does not offer to compact yet.
-    state.dialogs.push(Dialog::Menu(Menu {
-        title: format!("Compact {}", state.archive.own_name()),
-        lines: vec!["estimating the savings …".to_owned()],
-        items: vec![('b', "back".to_owned(), Choice::Nothing)],
-        cursor: 0,
-        about: About::Weighing,
-    }));
+    let back = ('b', "back".to_owned(), Choice::Nothing);
+    let menu = Menu::new(format!("Compact {}", state.archive.own_name()), vec![back]);
+    let lines = vec!["estimating the savings …".to_owned()];
+    state.dialogs.push(Dialog::Menu(Menu { lines, about: About::CompactEstimate, ..menu }));
     effects.push(state.request(Request::CompactEstimate(file)));
 }
 
 /// Shows the estimate and asks whether to compact.
 pub fn weighed(state: &mut State, saved: Result<Compaction, String>) {
-    let waiting = |dialog: &Dialog| matches!(dialog, Dialog::Menu(Menu { about: About::Weighing, .. }));
+    let waiting = |dialog: &Dialog| matches!(dialog, Dialog::Menu(Menu { about: About::CompactEstimate, .. }));
     let Some(at) = state.dialogs.iter().position(waiting) else { return };
     let told = match &saved {
         Err(error) => Some((Tone::Error, error.as_str())),
@@ -56,7 +53,6 @@ pub fn weighed(state: &mut State, saved: Result<Compaction, String>) {
     }
 }
 
-/// Starts compacting.
 pub fn start(state: &mut State, effects: &mut Vec<Effect>) {
     let file = match state.archive.writable_file() {
         Ok(file) => file.clone(),
@@ -67,6 +63,6 @@ pub fn start(state: &mut State, effects: &mut Vec<Effect>) {
     if let Some(why) = changes::comes_first(state) {
         return state.notify(Tone::Warning, why);
     }
-    let job = state.start_job(format!("compact {}", state.archive.name), Task::Compact { file, commit }, effects);
-    state.changes.writing = Some(Writing { job, plans: PendingChanges::default(), done: false });
+    let title = format!("compact {}", state.archive.name);
+    state.start_writing(title, Task::Compact { file, commit }, PendingChanges::default(), effects);
 }

@@ -3,18 +3,18 @@
 use crossterm::event::KeyCode;
 use ratatui::layout::Position;
 
-use crate::action::Action;
 use crate::effect::{Check, Effect, MarksRequest, Request};
 use crate::event::Checked;
 use crate::frames;
 use crate::glyphs;
 use crate::key::Key;
+use crate::keymap::Action;
 use crate::open_target::{OpenTarget, Password};
 use crate::preview::Scrolled;
 use crate::preview::seek::Needle;
+use crate::preview::walk::RowPart;
 use crate::requests::RequestKind;
 use crate::state::dialog::{self, Choice, PendingCheck, Prompt, PromptKind};
-use crate::state::jobs::LogPlace;
 use crate::state::{Dialog, State, Tone, Typed};
 use crate::update::jobs::POLICIES;
 use crate::update::{
@@ -149,7 +149,7 @@ pub fn complete(state: &mut State, paths: &[String], effects: &mut Vec<Effect>) 
     let agreed = others.iter().map(|other| same(first, other)).min().unwrap_or(first.len());
     if !others.is_empty() {
         let base = prompt.input.value().rfind('/').map_or(0, |slash| slash + 1);
-        let name = |path: &String| glyphs::shown(&path.as_bytes()[base..]);
+        let name = |path: &String| glyphs::printable(&path.as_bytes()[base..]);
         prompt.choices = paths.iter().take(50).map(name).collect::<Vec<_>>().join("  ");
     }
     prompt.input = first[..agreed].into();
@@ -275,14 +275,7 @@ fn accept(state: &mut State, effects: &mut Vec<Effect>) {
             state.preview.needle = Needle::new(text);
             preview::find(state, false, false, effects);
         }
-        PromptKind::Goto
-        | PromptKind::Filter(_)
-        | PromptKind::Add(_)
-        | PromptKind::Rename(_)
-        | PromptKind::MakeDirectory(_)
-        | PromptKind::Convert
-        | PromptKind::Salvage
-        | PromptKind::Query => {}
+        _ => {}
     }
 }
 
@@ -345,7 +338,7 @@ pub fn click(state: &mut State, at: Position, effects: &mut Vec<Effect>) -> bool
         input::handle(state, Typed::Key(key), effects);
         return false;
     }
-    let Some(row) = frames::choices(dialog, state, &frame).and_then(|choices| choices.at(at)) else { return false };
+    let Some(row) = frames::choices(dialog, state, frame.inner()).and_then(|choices| choices.at(at)) else { return false };
     let taken = match state.dialogs.last_mut() {
         Some(Dialog::Menu(menu)) => {
             menu.cursor = row;
@@ -392,8 +385,8 @@ pub fn handle(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> b
     let inner = frame.as_ref().map_or_else(Default::default, frames::Frame::inner);
     let rows = usize::from(inner.height);
     let log = match (state.dialogs.last(), &frame) {
-        (Some(dialog), Some(frame)) => frames::log_moved(dialog, state, frame, step((rows / 2).max(2), action)),
-        _ => LogPlace::default(),
+        (Some(dialog), Some(_)) => frames::log_moved(dialog, state, inner, step((rows / 2).max(2), action)),
+        _ => RowPart::default(),
     };
     let scrolled = |from, last, action| scrolled(from, last, rows, action);
     match state.dialogs.last_mut() {
@@ -415,7 +408,7 @@ pub fn handle(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> b
             let is_page = matches!(action, Action::PageUp | Action::HalfUp | Action::PageDown | Action::HalfDown);
             let to = if is_page { cursor } else { scrolled(cursor, jobs.saturating_sub(1), action) };
             // Page keys, and those that move to no other job, scroll the log.
-            *top = if to == cursor { log } else { LogPlace::default() };
+            *top = if to == cursor { log } else { RowPart::default() };
             *job = state.jobs.at(to);
         }
         Some(Dialog::Prompt(_) | Dialog::Finder(_) | Dialog::Jump(_) | Dialog::Bookmark(_)) => {}

@@ -35,7 +35,7 @@ fn file(state: &mut State) -> Option<Entry> {
 /// Shows all properties.
 pub fn inspect(state: &mut State, effects: &mut Vec<Effect>) {
     if let Some(entry) = current(state) {
-        let (title, details) = (glyphs::shown_within(entry.path.name(), 60), Details::default());
+        let (title, details) = (glyphs::printable_within(entry.path.name(), 60), Details::default());
         state.dialogs.push(Dialog::Details { title, details, top: 0 });
         effects.push(state.request(Request::Inspect(entry)));
     }
@@ -65,7 +65,7 @@ pub fn page(state: &mut State, effects: &mut Vec<Effect>) {
 /// Shows a copy of the content in an editor.
 pub fn edit(state: &mut State, effects: &mut Vec<Effect>) {
     if let Some(entry) = file(state) {
-        state.notify(Tone::Info, format!("Copying {}; esc cancels", glyphs::shown(entry.path.name())));
+        state.notify(Tone::Info, format!("Copying {}; esc cancels", glyphs::printable(entry.path.name())));
         effects.push(state.request(Request::Copy(entry)));
     }
 }
@@ -73,7 +73,7 @@ pub fn edit(state: &mut State, effects: &mut Vec<Effect>) {
 /// Opens a copy of the content in the default program.
 pub fn launch(state: &mut State, effects: &mut Vec<Effect>) {
     if let Some(entry) = file(state) {
-        let name = glyphs::shown(entry.path.name());
+        let name = glyphs::printable(entry.path.name());
         state.notify(Tone::Info, format!("Opened a copy of {name}, which is deleted on exit"));
         effects.push(Effect::Launch(entry));
     }

@@ -52,7 +52,8 @@ pub fn renew(state: &mut State, archives: Vec<PathBuf>, effects: &mut Vec<Effect
     let cursor = finder.cursor;
     typed(state, effects);
     if let Some(Dialog::Finder(finder)) = state.dialogs.last_mut() {
-        finder.cursor = cursor.min(finder.hits.len().saturating_sub(1));
+        finder.cursor = cursor;
+        finder.step(0);
     }
 }
 
@@ -62,8 +63,8 @@ pub fn typed(state: &mut State, effects: &mut Vec<Effect>) {
     let Some(Dialog::Finder(finder)) = state.dialogs.last_mut() else { return };
     finder.cursor = 0;
     // Previous results are for another text.
-    (finder.matches, finder.searched) = (0, 0);
-    (finder.complete, finder.answered) = (false, false);
+    let hits = std::mem::take(&mut finder.results.hits);
+    (finder.results, finder.answered) = (FindResponse { hits, ..FindResponse::default() }, false);
     let pattern = finder.input.value().to_owned();
     match finder.over {
         Over::Paths => {
@@ -82,7 +83,7 @@ pub fn typed(state: &mut State, effects: &mut Vec<Effect>) {
         }
         Over::Archives => {
             let texts: Vec<String> =
-                state.opening.archives.iter().map(|path| glyphs::shown(path.as_os_str().as_bytes())).collect();
+                state.opening.archives.iter().map(|path| glyphs::printable(path.as_os_str().as_bytes())).collect();
             let answer = ranked(&pattern, &texts, |index| Goal::Archive(state.opening.archives[index].clone()));
             finder.show_results(FindResponse { complete: !state.opening.listing || !texts.is_empty(), ..answer });
         }
@@ -127,7 +128,7 @@ pub fn step(key: Key) -> Option<isize> {
 /// Opens the result under the cursor.
 pub fn accept(state: &mut State, effects: &mut Vec<Effect>) {
     let Some(Dialog::Finder(finder)) = state.dialogs.last() else { return };
-    let (cursor, hits, matches) = (finder.cursor, finder.hits.clone(), finder.matches);
+    let (cursor, FindResponse { hits, matches, .. }) = (finder.cursor, finder.results.clone());
     let Some(hit) = hits.get(cursor).cloned() else { return };
     // Without an archive the dialog stays open until one is.
     if !(state.opening.no_archive && matches!(hit.goal, Goal::Archive(_))) {

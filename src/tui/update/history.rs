@@ -14,7 +14,6 @@ use crate::state::{Dialog, Facts, Listing, OuterPosition, PendingChanges, Rename
 use crate::update::{browse, changes, dialogs, marks, passwords, stored_position};
 use nra_format::archive::CommitInfo;
 
-/// Shows the commits.
 pub fn show_commits(state: &mut State, commits: Result<Vec<CommitInfo>, String>) {
     let is_list = |dialog: &Dialog| matches!(dialog, Dialog::Commits { .. });
     if !commits.as_ref().is_ok_and(|list| !list.is_empty()) {
@@ -85,8 +84,8 @@ pub fn locked(state: &mut State, target: OpenTarget, wrong: bool) {
     }
     state.status.message = None;
     let name = match &target {
-        OpenTarget::File(path) => glyphs::shown(path.as_os_str().as_bytes()),
-        OpenTarget::Nested(entry) => glyphs::shown(entry.path.name()),
+        OpenTarget::File(path) => glyphs::printable(path.as_os_str().as_bytes()),
+        OpenTarget::Nested(entry) => glyphs::printable(entry.path.name()),
         OpenTarget::Commit(_) | OpenTarget::Parent | OpenTarget::Unlocked => state.archive.name.clone(),
     };
     let prompt = Prompt::new(PromptKind::Password(Box::new(target)), format!("Open {name}"), "encrypted; password:", "");
@@ -98,11 +97,11 @@ pub fn locked(state: &mut State, target: OpenTarget, wrong: bool) {
 pub fn remark(state: &mut State) {
     let ending = if state.archive.damaged { Ending::Failed } else { Ending::Degraded };
     for remark in state.archive.remarks.clone().iter().rev() {
-        state.jobs.note(state.archive.name.clone(), ending, glyphs::shown(remark.as_bytes()), state.now);
+        state.jobs.note(state.archive.name.clone(), ending, glyphs::printable(remark.as_bytes()), state.now);
     }
     if let Some(first) = state.archive.remarks.first().cloned() {
         let (tone, way) = if state.archive.damaged { (Tone::Error, " (R lists readable files)") } else { (Tone::Warning, "") };
-        state.notify(tone, format!("{}{way}", glyphs::shown(first.as_bytes())));
+        state.notify(tone, format!("{}{way}", glyphs::printable(first.as_bytes())));
     }
 }
 
@@ -173,9 +172,9 @@ pub fn opened(state: &mut State, target: Option<OpenTarget>, facts: Facts, effec
     state.changes.pending = if stays { state.changes.pending.by_name() } else { PendingChanges::default() };
     if let Some(written) = state.changes.writing.take().filter(|writing| writing.done && target == Some(OpenTarget::Commit(None)))
     {
-        state.apply_renames(&Renames::of(written.plans.list()));
+        state.apply_renames(&Renames::of(written.changes.list()));
     }
-    state.preview = state.preview.renewed();
+    state.preview.clear();
     state.places.results = SearchResults::default();
     let marks = back.as_ref().map_or(marks, |spot| Arc::clone(&spot.marks));
     if !marks.is_empty() {

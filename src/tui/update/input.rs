@@ -2,11 +2,10 @@
 
 use crossterm::event::KeyCode;
 
-use crate::action::Action;
 use crate::effect::Effect;
 use crate::event::Event;
 use crate::key::Key;
-use crate::keymap::Place;
+use crate::keymap::{Action, Place};
 use crate::requests::RequestKind;
 use crate::state::{State, Tone, Typed};
 use crate::update::{actions, dialogs, find, jobs, jump};
@@ -127,7 +126,6 @@ fn is_busy(state: &State) -> bool {
     awaits_response(state) || dialogs::lacks_rows(state) || rows
 }
 
-/// Returns whether an action needs rows.
 pub fn needs_rows(action: Action) -> bool {
     use Action::{Archives, Back, Find, Help, History, Jobs, Palette, Preview, Query, Quit};
     !matches!(action, Archives | Back | Find | Help | History | Jobs | Palette | Preview | Query | Quit)

@@ -43,7 +43,7 @@ pub fn selected(state: &mut State) -> Option<SelectedEntries> {
         let bytes = state.marks.content_bytes.map_or_else(String::new, |bytes| format!(", {}", SizeStyle::Binary.show(bytes)));
         (Arc::clone(state.marks.ranges()), format!("{entries}{bytes}"), state.marks.content_bytes)
     } else if let Some((line, numbers)) = state.listing.current().zip(state.listing.numbers(state.listing.cursor)) {
-        (Arc::new(vec![numbers]), glyphs::shown(line.row.entry.path.name()), line.size())
+        (Arc::new(vec![numbers]), glyphs::printable(line.row.entry.path.name()), line.size())
     } else {
         state.notify(Tone::Warning, NO_ENTRY);
         return None;
@@ -100,9 +100,9 @@ pub fn extract(state: &mut State, chosen: SelectedEntries, target: &str, policy:
         strip: above,
         overwrite: POLICIES.get(policy).map_or(Overwrite::Refuse, |(_, overwrite)| *overwrite),
     };
-    let id = state.start_job(format!("extract {label} to {}", glyphs::shown(target.as_bytes())), task, effects);
+    let job = state.start_job(format!("extract {label} to {}", glyphs::printable(target.as_bytes())), task, effects);
     if marked {
-        state.jobs.took(id, ranges);
+        job.marks = ranges;
         state.clear_marks();
     }
 }
@@ -136,7 +136,7 @@ pub fn ask_output(state: &mut State) {
     let output =
         if is_nra { format!("{stem}.tar.zst") } else { target::default_output(Path::new(stem), None).display().to_string() };
     let title = format!("Convert {} to", state.archive.name);
-    state.dialogs.push(Dialog::Prompt(Prompt::new(PromptKind::Convert, title, note, output)));
+    state.prompt(PromptKind::Convert, title, note, output);
 }
 
 /// Returns the check for a new archive, or what is wrong with its name.
@@ -151,7 +151,7 @@ pub fn check_output(output: &str) -> Result<Check, String> {
 
 /// Starts a conversion.
 pub fn convert(state: &mut State, output: &str, effects: &mut Vec<Effect>) {
-    state.start_job(format!("write {}", glyphs::shown(output.as_bytes())), Task::Convert { output: output.into() }, effects);
+    state.start_job(format!("write {}", glyphs::printable(output.as_bytes())), Task::Convert { output: output.into() }, effects);
 }
 
 /// Shows the list of jobs.
@@ -170,7 +170,6 @@ pub fn stop_shown(state: &mut State, effects: &mut Vec<Effect>) {
     }
 }
 
-/// Processes an event of a job.
 pub fn handle_event(state: &mut State, id: JobId, news: JobEvent, effects: &mut Vec<Effect>) {
     if let JobEvent::NeedsPassword(task, wrong) = news {
         // Jobs of another archive are not restarted: their entry numbers mean other entries here.
@@ -225,22 +224,18 @@ pub fn leave(state: &mut State, effects: &mut Vec<Effect>) {
     // Quitting again cancels an earlier choice.
     state.quit = None;
     let running: Vec<String> = state.jobs.running().map(|job| job.title.clone()).collect();
-    let asked = matches!(state.dialogs.last(), Some(Dialog::Menu(Menu { about: About::Leaving | About::PendingChanges, .. })));
+    let asked = matches!(state.dialogs.last(), Some(Dialog::Menu(Menu { about: About::Quitting | About::PendingChanges, .. })));
     if running.is_empty() || asked {
         return leave_by(state, QuitMode::Stop, effects);
     }
-    state.dialogs.push(Dialog::Menu(Menu {
-        title: "Jobs are running".to_owned(),
-        lines: running,
-        items: vec![
-            ('w', "wait for them, then quit".to_owned(), Choice::Leave(QuitMode::Wait)),
-            ('l', "quit, and finish them in the terminal".to_owned(), Choice::Leave(QuitMode::Detach)),
-            ('s', "stop them and quit".to_owned(), Choice::Leave(QuitMode::Stop)),
-            ('b', "back".to_owned(), Choice::Nothing),
-        ],
-        cursor: 0,
-        about: About::Leaving,
-    }));
+    let items = vec![
+        ('w', "wait for them, then quit".to_owned(), Choice::Leave(QuitMode::Wait)),
+        ('l', "quit, and finish them in the terminal".to_owned(), Choice::Leave(QuitMode::Detach)),
+        ('s', "stop them and quit".to_owned(), Choice::Leave(QuitMode::Stop)),
+        ('b', "back".to_owned(), Choice::Nothing),
+    ];
+    let menu = Menu { lines: running, about: About::Quitting, ..Menu::new("Jobs are running", items) };
+    state.dialogs.push(Dialog::Menu(menu));
 }
 
 /// Quits in this mode, after asking about pending changes.

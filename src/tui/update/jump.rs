@@ -2,10 +2,9 @@
 
 use crossterm::event::KeyCode;
 
-use crate::action::Action;
 use crate::effect::{Effect, JumpRequest, Request};
 use crate::key::Key;
-use crate::keymap::Place;
+use crate::keymap::{Action, Place};
 use crate::requests::RequestKind;
 use crate::state::dialog::{Jump, MAX_LINE, one_line};
 use crate::state::{Dialog, State, Tone};
@@ -62,9 +61,9 @@ fn ask(state: &mut State, effects: &mut Vec<Effect>) {
     jump.missed = false;
     if !jump.typed.is_empty() {
         jump.waiting = true;
-        let (from, behind, typed) = (jump.from, jump.again, jump.typed.clone());
+        let (from, after, typed) = (jump.from, jump.again, jump.typed.clone());
         let scope = state.listing.scope.clone();
-        effects.push(state.request(Request::Jump(JumpRequest { scope, from, behind, typed })));
+        effects.push(state.request(Request::Jump(JumpRequest { scope, from, after, typed })));
     }
 }
 
@@ -89,8 +88,7 @@ pub fn move_to_row(state: &mut State, place: Result<Option<u64>, String>, effect
             if std::mem::take(&mut jump.again) {
                 jump.from = place;
             }
-            let request = state.listing.to_place(place);
-            browse::moved(state, request, effects);
+            browse::scroll(state, effects, |listing| listing.to_place(place));
         }
         Ok(None) => jump.missed = true,
         Err(error) => state.notify(Tone::Error, error),

@@ -3,13 +3,13 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::action::Action;
 use crate::effect::{Effect, MarksRequest, Request};
+use crate::keymap::Action;
 use crate::requests::RequestKind;
 use crate::rows::Order;
-use crate::state::dialog::{Prompt, PromptKind};
+use crate::state::dialog::PromptKind;
 use crate::state::marks::{Among, Change, Marked};
-use crate::state::{Dialog, Focus, State, Tone};
+use crate::state::{Focus, State, Tone};
 use crate::update::entry::NO_ENTRY;
 use crate::update::{actions, browse};
 
@@ -20,8 +20,7 @@ pub fn mark(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
         _ if is_of_rows && state.listing.entry().is_none() => state.notify(Tone::Warning, NO_ENTRY),
         Action::Mark => {
             toggle(state, effects);
-            let request = state.listing.step(1);
-            browse::moved(state, request, effects);
+            browse::scroll(state, effects, |listing| listing.step(1));
         }
         Action::MarkRange => match state.marks.anchor.take() {
             None => state.marks.anchor = state.listing.current().map(|line| line.row.place),
@@ -129,10 +128,9 @@ fn ask(state: &mut State, change: Change, title: &str) {
         None => "glob: *.json here, **/*.json at any depth",
     };
     let purpose = PromptKind::Mark(Among { directory: state.listing.scope.directory.clone(), rows }, change);
-    state.dialogs.push(Dialog::Prompt(Prompt::new(purpose, title, note, "*")));
+    state.prompt(purpose, title, note, "*");
 }
 
-/// Changes the marks of these numbers.
 pub fn set(state: &mut State, numbers: Vec<Range<u64>>, change: Change, effects: &mut Vec<Effect>) {
     state.marks.change(numbers, change);
     let ranges = Arc::clone(state.marks.ranges());

@@ -31,7 +31,7 @@ use ratatui::layout::Rect;
 use zeroize::Zeroizing;
 
 use crate::effect::Effect;
-use crate::event::Event;
+use crate::event::{Event, Failure, Response};
 use crate::requests::{RequestId, RequestKind};
 use crate::state::{Dialog, State, Tone, Typed};
 use nra_text::SizeStyle;
@@ -72,7 +72,7 @@ const FOLLOW_UPS: [fn(&mut State, &mut Vec<Effect>); 6] =
 fn process(state: &mut State, event: Event, effects: &mut Vec<Effect>) {
     match event {
         Event::Response(id, _) if !state.requests.awaits(id) => {}
-        Event::Response(id, answer) => answered(state, id, *answer, effects),
+        Event::Response(id, response) => handle_response(state, id, response, effects),
         Event::Key(_) | Event::Paste(_) | Event::Mouse(_) if state.is_too_small() => {
             input::press_on_tiny_screen(state, &event, effects)
         }
@@ -87,78 +87,83 @@ fn process(state: &mut State, event: Event, effects: &mut Vec<Effect>) {
             browse::fit(state, effects);
         }
         Event::Font(width, height) => {
-            let preview = state.preview.set_font((width, height));
-            preview::load(state, preview, effects);
+            preview::load(state, effects, |pane| pane.set_font((width, height)));
         }
-        Event::Rows(answer) => browse::rows(state, answer, effects),
-        Event::Details(facts) => state.listing.learn(&facts),
-        Event::Preview(answer) => preview::show(state, answer, effects),
-        Event::Occurrences(answer) => state.preview.counted(answer),
-        Event::FreeSpace(free) => jobs::room(state, free),
-        Event::Mapped(answer) => sizes::show_map(state, answer),
-        Event::ArrangeProgress(share) => state.arrangement.progress = share,
-        Event::Arranged(answer) => arrange::show(state, answer, effects),
-        Event::Jumped(place) => jump::move_to_row(state, place, effects),
-        Event::Found(answer) => find::show_results(state, answer),
-        Event::Marked(ranges, change) => marks::apply(state, ranges, change, effects),
-        Event::Completions(paths) => dialogs::complete(state, &paths, effects),
-        Event::CheckDone(answer) => dialogs::checked(state, answer, effects),
-        Event::MarkTotals(bytes) => state.marks.content_bytes = bytes,
-        Event::Inspected(Ok(more)) => {
-            let is_details = |dialog: &&mut Dialog| matches!(dialog, Dialog::Details { .. });
-            if let Some(Dialog::Details { details, .. }) = state.dialogs.iter_mut().rev().find(is_details) {
-                *details = more;
-            }
-        }
-        Event::Inspected(Err(error)) => {
-            dialogs::without_rows(state, |dialog| matches!(dialog, Dialog::Details { .. }));
-            state.notify(Tone::Error, error);
-        }
-        Event::Error(error) => {
-            // If no archive is open, another one can be chosen.
-            if state.opening.no_archive && state.dialogs.is_empty() {
-                find::archives(state);
-            }
-            if let Some(Dialog::Finder(finder)) = state.dialogs.last_mut().filter(|_| state.opening.no_archive) {
-                finder.error = Some(error.clone());
-            }
-            state.notify(Tone::Error, error);
-        }
-        Event::Content(Ok(content)) => {
-            state.notify(Tone::Info, format!("copied the content, {}", SizeStyle::Binary.show(content.len() as u64)));
-            effects.push(Effect::Copy(content));
-        }
-        Event::Content(Err(error)) => state.notify(Tone::Warning, error),
-        Event::CopyReady(copy) => {
-            state.status.message = None;
-            effects.push(Effect::Edit(copy));
-        }
-        Event::CompactEstimate(saved) => compact::weighed(state, saved),
-        Event::Commits(commits) => history::show_commits(state, commits),
-        Event::Archives(list) => find::renew(state, list, effects),
-        Event::Locked(target, wrong) => history::locked(state, target, wrong),
-        Event::Opened(facts) => history::opened(state, None, *facts, effects),
-        Event::Job(id, news) => jobs::handle_event(state, id, news, effects),
+        Event::Job(id, event) => jobs::handle_event(state, id, event, effects),
+        Event::Failed(failure) => show_failure(state, failure),
         Event::Suspended => effects.push(Effect::Suspend),
         Event::Continued => effects.push(Effect::Retake),
         Event::Terminate(_) => effects.push(Effect::Quit),
     }
 }
 
-/// Processes the response to a request.
-fn answered(state: &mut State, id: RequestId, answer: Event, effects: &mut Vec<Effect>) {
+/// Processes an awaited response.
+fn handle_response(state: &mut State, id: RequestId, response: Response, effects: &mut Vec<Effect>) {
     state.requests.answer(id);
     state.input.copying &= id.kind != RequestKind::Copy;
-    if id.kind != RequestKind::Open {
-        return process(state, answer, effects);
+    let opens = id.kind == RequestKind::Open;
+    let target = state.opening.target.take_if(|_| opens);
+    if opens && !matches!(response, Response::Opened(_)) {
+        if !matches!(response, Response::Failed(Failure::Locked(..))) {
+            state.passwords.forget();
+        }
+        // The new commit cannot be opened.
+        state.changes.writing.take_if(|writing| writing.done);
     }
-    let target = state.opening.target.take();
-    match answer {
-        Event::Opened(facts) => return history::opened(state, target, *facts, effects),
-        Event::Locked(..) => {}
-        _ => state.passwords.forget(),
+    match response {
+        Response::Rows(rows) => browse::rows(state, rows, effects),
+        Response::Details(facts) => state.listing.add_details(&facts),
+        Response::Preview(preview) => preview::show(state, preview, effects),
+        Response::Occurrences(occurrences) => state.preview.counted(occurrences),
+        Response::FreeSpace(free) => jobs::room(state, free),
+        Response::Mapped(tiles) => sizes::show_map(state, tiles),
+        Response::ArrangeProgress(share) => state.arrangement.progress = share,
+        Response::Arranged(found) => arrange::show(state, found, effects),
+        Response::Jumped(place) => jump::move_to_row(state, place, effects),
+        Response::Found(found) => find::show_results(state, found),
+        Response::Marked(ranges, change) => marks::apply(state, ranges, change, effects),
+        Response::Completions(paths) => dialogs::complete(state, &paths, effects),
+        Response::CheckDone(checked) => dialogs::checked(state, checked, effects),
+        Response::MarkTotals(bytes) => state.marks.content_bytes = bytes,
+        Response::Inspected(Ok(more)) => {
+            let is_details = |dialog: &&mut Dialog| matches!(dialog, Dialog::Details { .. });
+            if let Some(Dialog::Details { details, .. }) = state.dialogs.iter_mut().rev().find(is_details) {
+                *details = more;
+            }
+        }
+        Response::Inspected(Err(error)) => {
+            dialogs::without_rows(state, |dialog| matches!(dialog, Dialog::Details { .. }));
+            state.notify(Tone::Error, error);
+        }
+        Response::Content(Ok(content)) => {
+            state.notify(Tone::Info, format!("Copied the content, {}", SizeStyle::Binary.show(content.len() as u64)));
+            effects.push(Effect::Copy(content));
+        }
+        Response::Content(Err(error)) => state.notify(Tone::Warning, error),
+        Response::CopyReady(copy) => {
+            state.status.message = None;
+            effects.push(Effect::Edit(copy));
+        }
+        Response::CompactEstimate(saved) => compact::weighed(state, saved),
+        Response::Commits(commits) => history::show_commits(state, commits),
+        Response::Archives(archives) => find::renew(state, archives, effects),
+        Response::Opened(facts) => history::opened(state, target, *facts, effects),
+        Response::Failed(failure) => show_failure(state, failure),
     }
-    // The new commit cannot be opened.
-    state.changes.writing.take_if(|writing| writing.done);
-    process(state, answer, effects);
+}
+
+/// Asks for a missing password, or shows an error.
+fn show_failure(state: &mut State, failure: Failure) {
+    let error = match failure {
+        Failure::Locked(target, wrong) => return history::locked(state, target, wrong),
+        Failure::Error(error) => error,
+    };
+    // If no archive is open, another one can be chosen.
+    if state.opening.no_archive && state.dialogs.is_empty() {
+        find::archives(state);
+    }
+    if let Some(Dialog::Finder(finder)) = state.dialogs.last_mut().filter(|_| state.opening.no_archive) {
+        finder.results.error = Some(error.clone());
+    }
+    state.notify(Tone::Error, error);
 }

@@ -5,21 +5,20 @@ use std::time::Duration;
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::{Position, Rect};
 
-use crate::action::Action;
 use crate::effect::Effect;
 use crate::glyphs;
 use crate::hints;
+use crate::keymap::Action;
 use crate::layout::{Column, SHARES};
 use crate::path_bar::{self, SEPARATOR};
-use crate::state::{Dialog, Focus, Sizes, State};
-use crate::update::{actions, browse, dialogs, marks, preview};
+use crate::state::{Dialog, Focus, Pane, Sizes, State};
+use crate::update::{actions, arrange, browse, dialogs, marks, preview};
 
 /// Two clicks on one row within this time are a double click.
 const DOUBLE: Duration = Duration::from_millis(400);
 /// Rows per step of the wheel.
 const WHEEL: isize = 3;
 
-/// Handles a mouse event.
 pub fn handle(state: &mut State, event: MouseEvent, effects: &mut Vec<Effect>) {
     let at = Position { x: event.column, y: event.row };
     match event.kind {
@@ -49,11 +48,9 @@ fn wheel(state: &mut State, at: Position, rows: isize, effects: &mut Vec<Effect>
         let action = if rows > 0 { Action::Down } else { Action::Up };
         (0..WHEEL).for_each(|_| actions::run(state, action, effects));
     } else if areas.preview.contains(at) || areas.title.contains(at) {
-        let request = state.preview.step(rows, usize::from(areas.preview.height));
-        preview::load(state, request, effects);
+        preview::load(state, effects, |pane| pane.step(rows, usize::from(areas.preview.height)));
     } else if areas.list.contains(at) {
-        let request = state.listing.scroll(rows);
-        browse::moved(state, request, effects);
+        browse::scroll(state, effects, |listing| listing.scroll(rows));
     }
 }
 
@@ -68,16 +65,14 @@ fn click(state: &mut State, at: Position, effects: &mut Vec<Effect>) {
             let tile = map.tiles.iter().zip(places).find(|(_, place)| place.contains(at));
             let Some(path) = tile.map(|(tile, _)| tile.path.clone()) else { return };
             let again = state.listing.entry().is_some_and(|entry| entry.path == path);
-            let request = state.listing.to_path(path);
-            browse::moved(state, request, effects);
+            browse::scroll(state, effects, |listing| listing.to_path(path));
             if again {
                 actions::run(state, Action::Enter, effects);
             }
             return;
         }
         let Some(index) = row(state, at) else { return };
-        let request = state.listing.select(index);
-        browse::moved(state, request, effects);
+        browse::scroll(state, effects, |listing| listing.select(index));
         let place = state.listing.lines[index].row.place;
         let double = state.layout.last_click.is_some_and(|(time, clicked)| clicked == place && state.now - time < DOUBLE);
         state.layout.last_click = (!double).then_some((state.now, place));
@@ -90,8 +85,7 @@ fn click(state: &mut State, at: Position, effects: &mut Vec<Effect>) {
         if row.is_some_and(|row| state.preview.point(usize::from(row))) {
             actions::run(state, Action::Fold, effects);
         }
-        let request = state.preview.hurry();
-        preview::load(state, request, effects);
+        preview::load(state, effects, Pane::hurry);
     } else if areas.column_headers.contains(at) && !matches!(state.layout.sizes, Sizes::Map(_)) {
         sort(state, state.columns_in(areas.column_headers.width).at(at.x - areas.column_headers.x), effects);
     } else if areas.header.contains(at) {
@@ -113,23 +107,16 @@ fn row(state: &State, at: Position) -> Option<usize> {
 fn mark(state: &mut State, at: Position, effects: &mut Vec<Effect>) {
     if let Some(index) = row(state, at).filter(|_| !matches!(state.layout.sizes, Sizes::Map(_))) {
         state.layout.focus = Focus::List;
-        let request = state.listing.select(index);
-        browse::moved(state, request, effects);
+        browse::scroll(state, effects, |listing| listing.select(index));
         marks::toggle(state, effects);
     }
 }
 
 /// Sorts by the clicked column, or reverses the order if it is sorted by it.
 fn sort(state: &mut State, column: Column, effects: &mut Vec<Effect>) {
-    let action = match column {
-        Column::Name => Action::SortName,
-        Column::Size | Column::Bar => Action::SortSize,
-        Column::Stored => Action::SortStored,
-        Column::Ratio => Action::SortRatio,
-        Column::Time => Action::SortTime,
-        Column::Mode => Action::SortMode,
-        Column::Kind => Action::SortKind,
-    };
+    let column = if column == Column::Bar { Column::Size } else { column };
+    let sort = arrange::SORTS.iter().find(|(_, _, sort, _)| sort.column() == column);
+    let action = sort.map_or(Action::SortName, |(.., action)| *action);
     let before = state.arrangement.wanted.clone();
     actions::run(state, action, effects);
     if state.arrangement.wanted == before {

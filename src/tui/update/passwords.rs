@@ -57,7 +57,6 @@ pub fn decline(state: &mut State, target: &OpenTarget) {
 pub fn resume(state: &mut State, effects: &mut Vec<Effect>) {
     state.passwords.declined = false;
     for (title, task, marks) in std::mem::take(&mut state.passwords.tasks) {
-        let id = state.start_job(title, task, effects);
-        state.jobs.took(id, marks);
+        state.start_job(title, task, effects).marks = marks;
     }
 }

@@ -1,13 +1,13 @@
 //! The preview: scrolling, zooming, searching, forms.
 
-use crate::action::Action;
 use crate::effect::{Effect, Request};
+use crate::keymap::Action;
 use crate::layout::TWO_PANES;
 use crate::preview::Form;
 use crate::preview::json::Fold;
-use crate::state::dialog::{Prompt, PromptKind};
+use crate::state::dialog::PromptKind;
 use crate::state::pane::{Found, PreviewRequest, PreviewResponse};
-use crate::state::{Dialog, Focus, State, Tone};
+use crate::state::{Focus, Pane, State, Tone};
 use crate::update::browse::fit;
 use crate::update::entry::NO_ENTRY;
 use crate::update::passwords;
@@ -16,28 +16,16 @@ use nra_format::entry::Kind;
 /// Columns of a horizontal step.
 const SIDE: isize = 8;
 
-/// Requests a preview.
-pub fn load(state: &mut State, request: Option<PreviewRequest>, effects: &mut Vec<Effect>) {
+/// Changes the preview, and requests what it needs.
+pub fn load(state: &mut State, effects: &mut Vec<Effect>, change: impl FnOnce(&mut Pane) -> Option<PreviewRequest>) {
+    let request = change(&mut state.preview);
     effects.extend(request.map(|request| state.request(Request::Preview(request))));
-}
-
-/// Returns the form that an action chooses.
-fn form(action: Action) -> Option<Form> {
-    match action {
-        Action::AsAuto => Some(Form::Auto),
-        Action::AsText => Some(Form::Text),
-        Action::AsHex => Some(Form::Hex),
-        Action::AsImage => Some(Form::Image),
-        Action::AsTable => Some(Form::Table),
-        Action::AsInfo => Some(Form::Info),
-        _ => None,
-    }
 }
 
 /// Drops a preview that is hidden, and a count of matches whose search has ended.
 pub fn settle(state: &mut State) {
     if state.areas().preview.is_empty() && state.preview.is_waiting() {
-        state.preview.forget();
+        state.preview.clear();
     }
     if state.layout.focus == Focus::List {
         state.preview.stop_counting();
@@ -47,8 +35,8 @@ pub fn settle(state: &mut State) {
 /// Stops a search, or closes the preview if it is zoomed or has the focus. Returns whether there
 /// was anything to do.
 pub fn step_back(state: &mut State, effects: &mut Vec<Effect>) -> bool {
-    if let Some(request) = state.preview.stop_seeking() {
-        load(state, Some(request), effects);
+    if state.preview.is_seeking() {
+        load(state, effects, Pane::stop_seeking);
         state.notify(Tone::Info, "Search stopped");
         return true;
     }
@@ -73,24 +61,28 @@ pub fn zoom(state: &mut State, zoom: bool, effects: &mut Vec<Effect>) {
     state.layout.zoom = zoom;
     state.layout.focus = if zoom { Focus::Preview } else { Focus::List };
     fit(state, effects);
-    let request = state.preview.hurry();
-    load(state, request, effects);
+    load(state, effects, Pane::hurry);
 }
 
-/// Loads the preview that is due.
 pub fn load_due(state: &mut State, effects: &mut Vec<Effect>) {
-    let request = state.preview.wake(state.now);
-    load(state, request, effects);
+    let now = state.now;
+    load(state, effects, |pane| pane.wake(now));
 }
 
 /// Shows the preview in another form.
 pub fn choose_form(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
-    let Some(form) = form(action) else { return };
+    let form = match action {
+        Action::AsText => Form::Text,
+        Action::AsHex => Form::Hex,
+        Action::AsImage => Form::Image,
+        Action::AsTable => Form::Table,
+        Action::AsInfo => Form::Info,
+        _ => Form::Auto,
+    };
     if state.areas().preview.is_empty() {
         zoom(state, true, effects);
     }
-    let request = state.preview.set_form(form);
-    load(state, request, effects);
+    load(state, effects, |pane| pane.set_form(form));
     match state.listing.entry() {
         None => state.notify(Tone::Warning, NO_ENTRY),
         Some(entry) if entry.kind != Kind::File && !matches!(form, Form::Auto | Form::Info) => {
@@ -107,24 +99,26 @@ pub fn handle(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> b
     }
     let height = usize::from(state.areas().preview.height);
     let page = isize::try_from(height.max(2)).unwrap_or(isize::MAX);
-    let request = match action {
-        Action::Down => state.preview.step(1, height),
-        Action::Up => state.preview.step(-1, height),
-        Action::HalfDown => state.preview.step(page / 2, height),
-        Action::HalfUp => state.preview.step(-page / 2, height),
-        Action::PageDown => state.preview.step(page - 1, height),
-        Action::PageUp => state.preview.step(1 - page, height),
-        Action::First => state.preview.to_end(false, height),
-        Action::Last => state.preview.to_end(true, height),
-        Action::SeekNext | Action::SeekBefore => {
-            find(state, action == Action::SeekBefore, true, effects);
-            None
+    let rows = match action {
+        Action::Down => 1,
+        Action::Up => -1,
+        Action::HalfDown => page / 2,
+        Action::HalfUp => -page / 2,
+        Action::PageDown => page - 1,
+        Action::PageUp => 1 - page,
+        Action::First | Action::Last => {
+            load(state, effects, |pane| pane.to_end(action == Action::Last, height));
+            return true;
+        }
+        Action::SeekNext | Action::SeekPrevious => {
+            find(state, action == Action::SeekPrevious, true, effects);
+            return true;
         }
         // These belong to the list.
-        Action::Enter | Action::Parent => None,
+        Action::Enter | Action::Parent => return true,
         _ => return false,
     };
-    load(state, request, effects);
+    load(state, effects, |pane| pane.step(rows, height));
     true
 }
 
@@ -149,18 +143,16 @@ pub fn control(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
         Action::Focus if state.areas().preview.is_empty() => zoom(state, true, effects),
         Action::Focus => {
             state.layout.focus = Focus::Preview;
-            let request = state.preview.hurry();
-            load(state, request, effects);
+            load(state, effects, Pane::hurry);
         }
         Action::Seek => {
             let title = "Search in the content";
             let note = "case is ignored unless you type a capital letter";
-            let prompt = Prompt::new(PromptKind::Seek, title, note, state.preview.needle.text());
-            state.dialogs.push(Dialog::Prompt(prompt));
+            let typed = state.preview.needle.text().to_owned();
+            state.prompt(PromptKind::Seek, title, note, typed);
         }
         Action::Goto => {
-            let prompt = Prompt::new(PromptKind::Goto, "Go to", "line or row number, in bytes an offset; 0x… is hexadecimal", "");
-            state.dialogs.push(Dialog::Prompt(prompt));
+            state.prompt(PromptKind::Goto, "Go to", "line or row number, in bytes an offset; 0x… is hexadecimal", "");
         }
         Action::Fold => drop(state.preview.fold(Fold::Toggle)),
         Action::FoldAll => drop(state.preview.fold(Fold::CloseAll)),
@@ -176,7 +168,7 @@ pub fn find(state: &mut State, back: bool, again: bool, effects: &mut Vec<Effect
         return state.notify(Tone::Warning, "No search yet");
     }
     match state.preview.find(back, again) {
-        Ok(request) => load(state, Some(request), effects),
+        Ok(request) => load(state, effects, |_| Some(request)),
         Err(found) => say_found(state, found),
     }
 }
@@ -190,7 +182,6 @@ fn say_found(state: &mut State, found: Found) {
     }
 }
 
-/// Shows a preview.
 pub fn show(state: &mut State, answer: PreviewResponse, effects: &mut Vec<Effect>) {
     let (found, seeks) = (answer.found, state.preview.is_seeking_text());
     match state.preview.show_loaded(answer) {
@@ -212,7 +203,6 @@ pub fn jump(state: &mut State, text: &str, effects: &mut Vec<Effect>) -> Result<
         None => text.parse(),
     };
     let number = number.map_err(|_| format!("'{text}' is not a number"))?;
-    let request = state.preview.jump(number);
-    load(state, request, effects);
+    load(state, effects, |pane| pane.jump(number));
     Ok(())
 }

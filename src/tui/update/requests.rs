@@ -1,10 +1,13 @@
 //! Requests and jobs: made here, cancelled when they are no longer needed.
 
+use tui_input::Input;
+
 use crate::effect::{Effect, Request};
 use crate::requests::RequestKind;
-use crate::state::dialog::{About, Menu};
+use crate::state::dialog::{About, Menu, Prompt, PromptKind};
 use crate::state::finder::{Finder, Over};
-use crate::state::{Dialog, JobId, Sizes, State};
+use crate::state::jobs::Job;
+use crate::state::{Dialog, JobId, PendingChanges, Sizes, State, Writing};
 use crate::task::Task;
 use crate::update::preview;
 
@@ -24,12 +27,30 @@ impl State {
         Effect::Request(self.requests.make(request.kind()), request)
     }
 
-    /// Starts a job on the archive shown and returns its number.
-    pub(crate) fn start_job(&mut self, title: String, task: Task, effects: &mut Vec<Effect>) -> JobId {
-        let id = self.jobs.add(title, self.now);
-        self.jobs.belongs(id, self.requests.epoch, self.archive.info.archive_id);
-        effects.push(Effect::Start(id, task));
-        id
+    /// Opens a prompt, with `typed` as the suggestion.
+    pub(crate) fn prompt(&mut self, kind: PromptKind, title: impl Into<String>, note: &str, typed: impl Into<Input>) {
+        self.dialogs.push(Dialog::Prompt(Prompt::new(kind, title, note, typed)));
+    }
+
+    /// Starts a job on the archive shown.
+    pub(crate) fn start_job(&mut self, title: String, task: Task, effects: &mut Vec<Effect>) -> &mut Job {
+        let job = self.jobs.add(title, self.now);
+        (job.epoch, job.archive) = (self.requests.epoch, self.archive.info.archive_id);
+        effects.push(Effect::Start(job.id, task));
+        job
+    }
+
+    /// Starts a job that writes a commit, and returns its number.
+    pub(crate) fn start_writing(
+        &mut self,
+        title: String,
+        task: Task,
+        changes: PendingChanges,
+        effects: &mut Vec<Effect>,
+    ) -> JobId {
+        let job = self.start_job(title, task, effects).id;
+        self.changes.writing = Some(Writing { job, changes, done: false });
+        job
     }
 }
 
@@ -41,7 +62,7 @@ pub fn cancel_unneeded(state: &mut State) {
     let finds = matches!(state.dialogs.last(), Some(Dialog::Finder(Finder { over: Over::Paths, .. })));
     let needed = [
         (RequestKind::Inspect, any(|dialog| matches!(dialog, Dialog::Details { .. }))),
-        (RequestKind::CompactEstimate, any(|dialog| matches!(dialog, Dialog::Menu(Menu { about: About::Weighing, .. })))),
+        (RequestKind::CompactEstimate, any(|dialog| matches!(dialog, Dialog::Menu(Menu { about: About::CompactEstimate, .. })))),
         (RequestKind::Commits, any(|dialog| matches!(dialog, Dialog::Commits { .. }))),
         (RequestKind::FreeSpace, any(|dialog| matches!(dialog, Dialog::Prompt(_)))),
         (RequestKind::Completions, any(|dialog| matches!(dialog, Dialog::Prompt(_)))),

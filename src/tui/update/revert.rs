@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use crate::effect::Effect;
-use crate::state::dialog::{About, Choice, Menu};
-use crate::state::{Dialog, PendingChanges, State, Tone, Writing};
+use crate::state::dialog::{Choice, Menu};
+use crate::state::{Dialog, PendingChanges, State, Tone};
 use crate::task::Task;
 use crate::update::{changes, jobs};
 
@@ -38,7 +38,7 @@ pub fn ask(state: &mut State) {
         lines.push("the recovery data is removed".to_owned());
     }
     state.status.message = None;
-    state.dialogs.push(Dialog::Menu(Menu { title, lines, items, cursor: 0, about: About::Choices }));
+    state.dialogs.push(Dialog::Menu(Menu { lines, ..Menu::new(title, items) }));
 }
 
 /// Starts a return to a commit, or restores entries from it.
@@ -51,6 +51,5 @@ pub fn start(state: &mut State, commit: u64, ranges: Option<Vec<Range<u64>>>, ef
     // Only the commit that was shown is undone, not a newer one.
     let over = state.archive.info.commit.filter(|_| !state.archive.is_past);
     let title = format!("return {} to commit {commit}", state.archive.name);
-    let job = state.start_job(title, Task::Revert { file, commit, ranges, over }, effects);
-    state.changes.writing = Some(Writing { job, plans: PendingChanges::default(), done: false });
+    state.start_writing(title, Task::Revert { file, commit, ranges, over }, PendingChanges::default(), effects);
 }

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use crate::action::Action;
 use crate::effect::{Check, Effect};
 use crate::glyphs;
-use crate::state::dialog::{About, Choice, Menu, Prompt, PromptKind};
+use crate::keymap::Action;
+use crate::state::dialog::{Choice, Menu, PromptKind};
 use crate::state::{Arrangement, Dialog, Focus, State};
 use crate::task::Task;
 use crate::update::{arrange, browse, preview};
@@ -16,27 +16,21 @@ const REMARKS: usize = 3;
 
 /// Shows the known damage and asks what to do.
 pub fn ask(state: &mut State) {
-    let columns = usize::from(state.screen.width.saturating_sub(8)).clamp(16, 66);
-    let remarks = state.archive.remarks.iter().map(|remark| glyphs::shown(remark.as_bytes()));
-    let mut lines: Vec<String> = remarks.take(REMARKS).flat_map(|remark| glyphs::lines(&remark, columns)).collect();
+    let remarks = state.archive.remarks.iter().map(|remark| glyphs::printable(remark.as_bytes()));
+    let mut lines: Vec<String> = remarks.take(REMARKS).collect();
     if state.listing.lost > 0 {
         lines.push(format!("{} unreadable here", nra_text::counted(state.listing.lost, "entry is", "entries are")));
     }
     if lines.is_empty() {
-        lines.extend(glyphs::lines("No known damage. Listing it reads all content", columns));
+        lines.push("No known damage. Listing it reads all content".to_owned());
     }
     let item = |key: char, words: &str, action| (key, words.to_owned(), Choice::Do(action));
-    state.dialogs.push(Dialog::Menu(Menu {
-        title: "Damage".to_owned(),
-        lines,
-        items: vec![
-            item('d', "list damaged files", Action::ListDamaged),
-            item('i', "list undamaged files", Action::ListIntact),
-            item('s', "write readable entries to a new archive", Action::SalvageTo),
-        ],
-        cursor: 0,
-        about: About::Choices,
-    }));
+    let items = vec![
+        item('d', "list damaged files", Action::ListDamaged),
+        item('i', "list undamaged files", Action::ListIntact),
+        item('s', "write readable entries to a new archive", Action::SalvageTo),
+    ];
+    state.dialogs.push(Dialog::Menu(Menu { lines, ..Menu::new("Damage", items) }));
 }
 
 /// Lists damaged files.
@@ -69,7 +63,7 @@ pub fn ask_output(state: &mut State) {
     };
     let stem = Path::new(state.archive.own_name()).file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let title = format!("Salvage {} to", state.archive.name);
-    state.dialogs.push(Dialog::Prompt(Prompt::new(PromptKind::Salvage, title, note, format!("{stem}-salvaged.nra"))));
+    state.prompt(PromptKind::Salvage, title, note, format!("{stem}-salvaged.nra"));
 }
 
 /// Returns the check for the new archive, or what is wrong with its name.
@@ -82,7 +76,7 @@ pub fn check_output(output: &str) -> Result<Check, String> {
 
 /// Starts writing readable entries.
 pub fn start(state: &mut State, output: &str, effects: &mut Vec<Effect>) {
-    let title = format!("salvage {} to {}", state.archive.name, glyphs::shown(output.as_bytes()));
+    let title = format!("salvage {} to {}", state.archive.name, glyphs::printable(output.as_bytes()));
     let message = format!("salvaged from {}", state.archive.name);
     state.start_job(title, Task::Salvage { output: output.into(), message }, effects);
 }

@@ -33,7 +33,6 @@ pub fn request(state: &mut State, effects: &mut Vec<Effect>) {
     effects.push(state.request(Request::Map(directory)));
 }
 
-/// Shows a map.
 pub fn show_map(state: &mut State, tiles: Result<Tiles, String>) {
     let Sizes::Map(map) = &mut state.layout.sizes else { return };
     map.loaded = true;

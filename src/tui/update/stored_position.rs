@@ -17,7 +17,8 @@ pub fn begin(state: &mut State, effects: &mut Vec<Effect>) {
     state.tree.open = Default::default();
     (state.layout.zoom, state.layout.focus) = (false, Focus::List);
     state.tree.on = place.tree;
-    browse::go(state, StoredPosition::path(&place.directory), StoredPosition::path(&place.entry), effects);
+    let path = |text: &str| EntryPath::try_from(text).ok();
+    browse::go(state, path(&place.directory), path(&place.entry), effects);
 }
 
 /// Stores the position in the archive shown, or in the outermost around it, if that is allowed.

@@ -1,35 +1,25 @@
 //! Draws the list of commits.
 
 use ratatui::buffer::Buffer;
-use ratatui::layout::Position;
+use ratatui::layout::{Position, Rect};
 
-use crate::frames::Frame;
 use crate::glyphs;
 use crate::layout::Choices;
 use crate::state::State;
-use crate::view::{dialog, put, put_right};
+use crate::view::{draw_choices, put, put_right};
 use nra_format::archive::CommitInfo;
 use nra_text::{self, SizeStyle};
 
 /// Minimum width for times, figures and a message, in columns.
 const WIDE: u16 = 60;
 
-/// Draws the commits.
-pub fn view(
-    state: &State,
-    list: &[CommitInfo],
-    choices: Choices,
-    cursor: usize,
-    frame: &Frame,
-    buffer: &mut Buffer,
-) -> Option<Position> {
+pub fn view(state: &State, list: &[CommitInfo], choices: Choices, area: Rect, buffer: &mut Buffer) -> Option<Position> {
     let theme = &state.settings.theme;
-    let area = dialog::frame(frame, theme, state.screen, buffer);
     if list.is_empty() {
         put(buffer, area, 0, 0, "reading …", theme.dim);
     }
     let numbers = list.iter().map(|commit| commit.number.to_string().len()).max().unwrap_or(1);
-    for (index, row) in choices.rows() {
+    draw_choices(choices, theme, buffer, |index, row, buffer| {
         let commit = &list[index];
         let here = if Some(commit.number) == state.archive.info.commit { "▸" } else { " " };
         let mut x = put(buffer, row, 0, 0, &format!("{here} {:>numbers$}  ", commit.number), theme.accent);
@@ -45,10 +35,6 @@ pub fn view(
             room = room.saturating_sub(glyphs::width(&figures) + 2);
             put_right(buffer, row, 0, &figures, theme.dim);
         }
-        put(buffer, row, x, 0, &glyphs::fit_start(&glyphs::shown(commit.message.as_bytes()), room), theme.text);
-        if index == cursor {
-            buffer.set_style(row, theme.cursor);
-        }
-    }
-    choices.cursor()
+        put(buffer, row, x, 0, &glyphs::fit_start(&glyphs::printable(commit.message.as_bytes()), room), theme.text);
+    })
 }

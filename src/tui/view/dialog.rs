@@ -36,19 +36,10 @@ pub fn frame(frame: &Frame, theme: &Theme, screen: Rect, buffer: &mut Buffer) ->
     frame.inner()
 }
 
-/// Draws details in a frame.
-pub fn details(
-    details: &Details,
-    top: usize,
-    place: &Frame,
-    theme: &Theme,
-    screen: Rect,
-    buffer: &mut Buffer,
-) -> Option<Position> {
-    let area = frame(place, theme, screen, buffer);
+pub fn details(details: &Details, top: usize, theme: &Theme, area: Rect, buffer: &mut Buffer) -> Option<Position> {
     if details.lines.is_empty() {
         put(buffer, area, 0, 0, "reading …", theme.dim);
     }
     details::view(details, Scroll { top, ..Scroll::default() }, theme, area, buffer);
-    Some(Position { x: area.x, y: area.y })
+    Some(area.as_position())
 }

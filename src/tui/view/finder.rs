@@ -4,55 +4,45 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
 
-use crate::frames::{self, Frame};
+use crate::frames;
 use crate::glyphs;
 use crate::layout::Choices;
 use crate::state::finder::{Finder, Hit, Over};
 use crate::theme::Theme;
-use crate::view::{dialog, prompt, put, put_right};
+use crate::view::{draw_choices, prompt, put, put_right};
 
 /// Indent of the second row of a command.
 const INDENT: u16 = 4;
 
 /// Draws a search and returns the cursor position.
-pub fn view(
-    finder: &Finder,
-    choices: Choices,
-    theme: &Theme,
-    frame: &Frame,
-    screen: Rect,
-    buffer: &mut Buffer,
-) -> Option<Position> {
-    let area = dialog::frame(frame, theme, screen, buffer);
+pub fn view(finder: &Finder, choices: Choices, theme: &Theme, area: Rect, buffer: &mut Buffer) -> Option<Position> {
+    let results = &finder.results;
     let head = Rect { height: area.height.min(1), ..area };
     let cursor = prompt::line(&finder.input, theme, head, buffer);
     // The hits belong to the previous input.
-    let is_read = finder.searched == 0 && !finder.complete;
-    let more = if finder.complete || finder.error.is_some() { "" } else { " …" };
-    let state = match is_read && finder.error.is_none() {
+    let is_read = results.searched == 0 && !results.complete;
+    let more = if results.complete || results.error.is_some() { "" } else { " …" };
+    let state = match is_read && results.error.is_none() {
         true => "reading …".to_owned(),
-        false => format!("{} of {}{more}", nra_text::count(finder.matches), nra_text::count(finder.searched)),
+        false => format!("{} of {}{more}", nra_text::count(results.matches), nra_text::count(results.searched)),
     };
     let typed = glyphs::width(finder.input.value()) + 4;
     if typed + glyphs::width(&state) < usize::from(area.width) {
         put_right(buffer, head, 0, &state, theme.dim);
     }
-    for (row, line) in (1..).zip(frames::finder_error_lines(finder, area.width)) {
+    for (row, line) in (1..).zip(frames::wrapped(frames::error_text(&results.error), area.width)) {
         put(buffer, area, 0, row, line, theme.error);
     }
-    if finder.hits.is_empty() && finder.complete {
+    if results.hits.is_empty() && results.complete {
         let nothing = if finder.whole == Some(false) { "No matches in this directory" } else { "No matches" };
         put(buffer, area, 2, 1, nothing, theme.dim);
     }
-    for (index, rows) in choices.rows() {
-        draw(&finder.hits[index], finder.over == Over::Commands, theme, rows, buffer);
+    draw_choices(choices, theme, buffer, |index, rows, buffer| {
+        draw(&results.hits[index], finder.over == Over::Commands, theme, rows, buffer);
         if is_read {
             buffer.set_style(rows, theme.dim);
         }
-        if index == finder.cursor {
-            buffer.set_style(rows, theme.cursor);
-        }
-    }
+    });
     cursor
 }
 

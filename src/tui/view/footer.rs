@@ -5,9 +5,9 @@ use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
 use ratatui::widgets::{Clear, Widget};
 
-use crate::action::Action;
 use crate::glyphs;
 use crate::hints;
+use crate::keymap::Action;
 use crate::state::dialog::Jump;
 use crate::state::{State, Tone};
 use crate::theme::Theme;
@@ -96,7 +96,7 @@ pub fn jump(jump: &Jump, theme: &Theme, area: Rect, buffer: &mut Buffer) -> Opti
         true => ("no match · esc close", theme.warning),
         false => ("tab next · esc close", theme.dim),
     };
-    input_line("to: ", &glyphs::shown(jump.typed.as_bytes()), (keys, style), theme, area, buffer)
+    input_line("to: ", &glyphs::printable(jump.typed.as_bytes()), (keys, style), theme, area, buffer)
 }
 
 /// Draws the prompt for the letter of a bookmark and returns the cursor position.
@@ -166,9 +166,9 @@ fn all_notes(state: &State, brief: bool) -> Vec<String> {
         add(&format!("filter: {}", state.arrangement.wanted.filter), String::new());
     }
     if !state.arrangement.wanted.query.is_empty() {
-        match state.arrangement.found.told.as_str() {
+        match state.arrangement.found.summary.as_str() {
             "" => add(&format!("query: {}", state.arrangement.wanted.query), " (esc clears it)".to_owned()),
-            told => add(told, String::new()),
+            summary => add(summary, String::new()),
         }
     }
     if state.arrangement.loading {
@@ -188,10 +188,10 @@ fn all_notes(state: &State, brief: bool) -> Vec<String> {
 fn about(entry: &Entry, room: usize) -> String {
     let mut line = nra_text::mode(entry.kind, entry.metadata.mode);
     if let Some(owner) = entry.metadata.owner.as_ref().filter(|_| room >= 50) {
-        let name = |name: &[u8], id: u64| if name.is_empty() { id.to_string() } else { glyphs::shown_within(name, room) };
+        let name = |name: &[u8], id: u64| if name.is_empty() { id.to_string() } else { glyphs::printable_within(name, room) };
         line.push_str(&format!("  {} {}", name(&owner.user, owner.user_id), name(&owner.group, owner.group_id)));
     }
-    format!("{line}  {}", glyphs::shown_within(entry.path.name(), room))
+    format!("{line}  {}", glyphs::printable_within(entry.path.name(), room))
 }
 
 /// Draws the hint line.

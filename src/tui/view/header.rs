@@ -7,7 +7,6 @@ use crate::path_bar::{self, SEPARATOR};
 use crate::state::State;
 use crate::view::{put, put_right};
 
-/// Draws the header.
 pub fn view(state: &State, area: Rect, buffer: &mut Buffer) {
     let inner = Rect { x: area.x + 1, width: area.width - 2, ..area };
     let unusual = state.archive.damaged || state.archive.is_past;

@@ -1,17 +1,14 @@
 //! Draws the help.
 
 use ratatui::buffer::Buffer;
-use ratatui::layout::Position;
+use ratatui::layout::{Position, Rect};
 
-use crate::frames::Frame;
 use crate::glyphs;
 use crate::keymap::{HelpLine, Place};
 use crate::state::State;
-use crate::view::{dialog, put};
+use crate::view::put;
 
-/// Draws the help for a place.
-pub fn view(state: &State, place: Place, top: usize, frame: &Frame, buffer: &mut Buffer) -> Option<Position> {
-    let area = dialog::frame(frame, &state.settings.theme, state.screen, buffer);
+pub fn view(state: &State, place: Place, top: usize, area: Rect, buffer: &mut Buffer) -> Option<Position> {
     let lines = state.settings.keymap.help(place, area.width);
     let keys_width = HelpLine::keys_width(area.width);
     let top = top.min(lines.len().saturating_sub(usize::from(area.height)));
@@ -21,19 +18,13 @@ pub fn view(state: &State, place: Place, top: usize, frame: &Frame, buffer: &mut
                 put(buffer, area, 0, row, title, state.settings.theme.accent);
             }
             HelpLine::Keys(keys, help) => {
-                put(
-                    buffer,
-                    area,
-                    0,
-                    row,
-                    &glyphs::fit(keys, usize::from(keys_width).saturating_sub(1)),
-                    state.settings.theme.mark,
-                );
+                let keys = glyphs::fit(keys, usize::from(keys_width).saturating_sub(1));
+                put(buffer, area, 0, row, &keys, state.settings.theme.mark);
                 let room = usize::from(area.width - keys_width);
                 put(buffer, area, keys_width, row, &glyphs::fit(help, room), state.settings.theme.text);
             }
             HelpLine::Space => {}
         }
     }
-    Some(Position { x: area.x, y: area.y })
+    Some(area.as_position())
 }

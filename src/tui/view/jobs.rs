@@ -3,13 +3,14 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 
-use crate::frames::{self, Frame, Log};
+use crate::frames::{self, Log};
 use crate::glyphs;
 use crate::layout::Choices;
+use crate::preview::walk::RowPart;
 use crate::state::State;
-use crate::state::jobs::{Amount, Ending, Job, LogPlace, Progress};
+use crate::state::jobs::{Amount, Ending, Job, Progress};
 use crate::theme::Theme;
-use crate::view::{dialog, put};
+use crate::view::put;
 use nra_text::{self, SizeStyle};
 
 /// Width of a bar, in columns.
@@ -91,9 +92,8 @@ fn figures(job: &Job) -> Vec<String> {
 
 /// Draws the list of jobs, newest on top, and the log of the job under the cursor from a position
 /// on.
-pub fn view(state: &State, jobs: Choices, cursor: usize, top: LogPlace, frame: &Frame, buffer: &mut Buffer) -> Option<Position> {
+pub fn view(state: &State, jobs: Choices, cursor: usize, top: RowPart, area: Rect, buffer: &mut Buffer) -> Option<Position> {
     let theme = &state.settings.theme;
-    let area = dialog::frame(frame, theme, state.screen, buffer);
     if state.jobs.list.is_empty() {
         put(buffer, area, 0, 0, "No jobs yet", theme.dim);
         return None;

@@ -61,11 +61,10 @@ fn draw_pending_rows(state: &State, area: Rect, rows: usize, buffer: &mut Buffer
         let tail = if directory { "/" } else { "" };
         let room = usize::from(area.width.saturating_sub(FRONT)).saturating_sub(tail.len());
         put(buffer, row, 0, 0, "+", state.settings.theme.mark);
-        put(buffer, row, FRONT, 0, &format!("{}{tail}", glyphs::shown_within(path.name(), room)), state.settings.theme.dim);
+        put(buffer, row, FRONT, 0, &format!("{}{tail}", glyphs::printable_within(path.name(), room)), state.settings.theme.dim);
     }
 }
 
-/// Draws the mark of a row.
 fn mark(state: &State, index: usize, row: Rect, buffer: &mut Buffer) {
     let place = state.listing.lines[index].row.place;
     let cursor = state.listing.current().map_or(place, |line| line.row.place);
@@ -123,7 +122,7 @@ fn draw(state: &State, line: &Line, columns: &Columns, area: Rect, buffer: &mut 
             Rect { x: area.x + FRONT + indent, width: columns.name.saturating_sub(width + indent + 1), ..area },
             buffer,
         );
-        let to = glyphs::shown_within(to.as_bytes(), usize::from(width).saturating_sub(2));
+        let to = glyphs::printable_within(to.as_bytes(), usize::from(width).saturating_sub(2));
         put(buffer, place, 0, 0, &format!("→ {to}"), theme.warning);
     } else {
         let mut indent = if state.tree.on { (indent + 2).min(columns.name) } else { indent };
@@ -171,14 +170,14 @@ fn name(state: &State, entry: &Entry, area: Rect, buffer: &mut Buffer) {
         Kind::File => ("", theme.text),
         Kind::Fifo | Kind::CharacterDevice | Kind::BlockDevice => ("", theme.special),
     };
-    let fitted = glyphs::shown_within(name, room.saturating_sub(tail.len()));
+    let fitted = glyphs::printable_within(name, room.saturating_sub(tail.len()));
     let mut x = put(buffer, area, 0, 0, &fitted, style);
     mark_symbols(buffer, Rect { width: x, ..area }, theme.symbol);
     x = put(buffer, area, x, 0, tail, style);
     if entry.kind == Kind::Symlink {
         x = put(buffer, area, x, 0, " → ", theme.dim);
         let left = usize::from(area.width.saturating_sub(x));
-        put(buffer, area, x, 0, &glyphs::shown_within(&entry.target, left), theme.dim);
+        put(buffer, area, x, 0, &glyphs::printable_within(&entry.target, left), theme.dim);
     }
 }
 

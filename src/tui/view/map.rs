@@ -44,7 +44,7 @@ fn draw(tile: &Tile, state: &State, area: Rect, buffer: &mut Buffer) {
     }
     let room = usize::from(area.width.saturating_sub(2));
     let (slash, style) = if tile.directory { ("/", theme.directory) } else { ("", theme.text) };
-    let name = format!("{}{slash}", glyphs::shown_within(tile.path.name(), room.saturating_sub(slash.len())));
+    let name = format!("{}{slash}", glyphs::printable_within(tile.path.name(), room.saturating_sub(slash.len())));
     put(buffer, area, 1, 0, glyphs::start(&name, room), style);
     // A cut number would look like another size.
     let size = SizeStyle::Binary.show(tile.bytes);

@@ -9,7 +9,6 @@ mod help;
 mod jobs;
 mod list;
 mod map;
-mod pending;
 mod preview;
 mod prompt;
 
@@ -19,9 +18,10 @@ use ratatui::style::Style;
 
 use crate::frames;
 use crate::glyphs;
-use crate::layout::{Areas, SMALLEST};
+use crate::layout::{Areas, Choices, SMALLEST};
 use crate::state::dialog::{About, Menu};
 use crate::state::{Dialog, Focus, State};
+use crate::theme::Theme;
 
 /// Returns the message for a screen that is too small, including the question before quitting.
 fn too_small_message(state: &State) -> String {
@@ -30,7 +30,7 @@ fn too_small_message(state: &State) -> String {
         Some(Dialog::Menu(Menu { about: About::PendingChanges, .. })) => {
             "changes are pending: quit again to discard them".to_owned()
         }
-        Some(Dialog::Menu(Menu { about: About::Leaving, .. })) => "jobs are running: quit again to stop them".to_owned(),
+        Some(Dialog::Menu(Menu { about: About::Quitting, .. })) => "jobs are running: quit again to stop them".to_owned(),
         _ => format!("too small: needs {width}x{height}"),
     }
 }
@@ -68,7 +68,7 @@ pub fn view(state: &State, area: Rect, buffer: &mut Buffer) -> Option<Position> 
 
 /// Draws a dialog over the browser.
 fn draw_dialog(dialog: &Dialog, state: &State, areas: &Areas, buffer: &mut Buffer) -> Option<Position> {
-    let (theme, screen) = (&state.settings.theme, state.screen);
+    let theme = &state.settings.theme;
     if let Dialog::Jump(jump) = dialog {
         return footer::jump(jump, theme, areas.status, buffer);
     }
@@ -76,17 +76,38 @@ fn draw_dialog(dialog: &Dialog, state: &State, areas: &Areas, buffer: &mut Buffe
         return footer::bookmark(theme, areas.status, buffer);
     }
     let frame = frames::frame(dialog, state)?;
-    match (dialog, frames::choices(dialog, state, &frame)) {
-        (Dialog::Help { place, top }, _) => help::view(state, *place, *top, &frame, buffer),
-        (Dialog::Prompt(prompt), _) => prompt::view(prompt, theme, &frame, screen, buffer),
-        (Dialog::Details { details, top, .. }, _) => dialog::details(details, *top, &frame, theme, screen, buffer),
-        (Dialog::Menu(menu), Some(choices)) => prompt::menu(menu, choices, theme, &frame, screen, buffer),
-        (Dialog::Finder(finder), Some(choices)) => finder::view(finder, choices, theme, &frame, screen, buffer),
-        (Dialog::Commits { list, cursor }, Some(choices)) => commits::view(state, list, choices, *cursor, &frame, buffer),
-        (Dialog::PendingChanges { cursor }, Some(choices)) => pending::view(state, choices, *cursor, &frame, buffer),
-        (Dialog::Jobs { job, top }, Some(choices)) => jobs::view(state, choices, state.jobs.place(*job), *top, &frame, buffer),
+    let area = dialog::frame(&frame, theme, state.screen, buffer);
+    match (dialog, frames::choices(dialog, state, area)) {
+        (Dialog::Help { place, top }, _) => help::view(state, *place, *top, area, buffer),
+        (Dialog::Prompt(prompt), _) => prompt::view(prompt, theme, area, buffer),
+        (Dialog::Details { details, top, .. }, _) => dialog::details(details, *top, theme, area, buffer),
+        (Dialog::Menu(menu), Some(choices)) => prompt::menu(menu, choices, theme, area, buffer),
+        (Dialog::Finder(finder), Some(choices)) => finder::view(finder, choices, theme, area, buffer),
+        (Dialog::Commits { list, .. }, Some(choices)) => commits::view(state, list, choices, area, buffer),
+        (Dialog::PendingChanges { .. }, Some(choices)) => draw_choices(choices, theme, buffer, |index, row, buffer| {
+            let text = state.changes.pending.list()[index].describe();
+            put(buffer, row, 0, 0, &glyphs::fit(&text, usize::from(row.width)), theme.text);
+        }),
+        (Dialog::Jobs { job, top }, Some(choices)) => jobs::view(state, choices, state.jobs.place(*job), *top, area, buffer),
         (_, _) => None,
     }
+}
+
+/// Draws the visible choices of a list, and highlights the one under the cursor. Returns its
+/// position.
+fn draw_choices(
+    choices: Choices,
+    theme: &Theme,
+    buffer: &mut Buffer,
+    mut draw: impl FnMut(usize, Rect, &mut Buffer),
+) -> Option<Position> {
+    for (index, rows) in choices.rows() {
+        draw(index, rows, buffer);
+        if choices.is_cursor(index) {
+            buffer.set_style(rows, theme.cursor);
+        }
+    }
+    choices.cursor()
 }
 
 /// Replaces all non-ASCII characters.

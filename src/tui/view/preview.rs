@@ -4,8 +4,8 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use regex::bytes::Regex;
 
-use crate::action::Action;
 use crate::glyphs;
+use crate::keymap::Action;
 use crate::layout::Areas;
 use crate::preview::{self, Body, Form, Scroll};
 use crate::state::{Focus, State};
@@ -44,13 +44,13 @@ pub fn view(state: &State, areas: &Areas, buffer: &mut Buffer) {
         Some(Err(_)) => String::new(),
         None => "reading …".to_owned(),
     };
-    let about = match state.preview.told().filter(|_| !state.preview.is_seeking()) {
-        Some(told) => format!("{told} · {about}"),
+    let about = match state.preview.match_position().filter(|_| !state.preview.is_seeking()) {
+        Some(position) => format!("{position} · {about}"),
         None => about,
     };
     put_right(buffer, title, 0, &about, theme.dim);
     let room = usize::from(title.width).saturating_sub(glyphs::width(&about) + 1);
-    let name = glyphs::shown(entry.path.name());
+    let name = glyphs::printable(entry.path.name());
     let style = if state.layout.focus == Focus::Preview { theme.accent } else { theme.dim };
     put(buffer, title, 0, 0, &glyphs::fit(&name, room), style);
     match &state.preview.preview {

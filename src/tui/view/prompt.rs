@@ -4,19 +4,18 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 use tui_input::Input;
 
-use crate::frames::{self, Frame};
+use crate::frames;
 use crate::glyphs;
 use crate::layout::Choices;
 use crate::state::dialog::{Menu, Prompt};
 use crate::theme::Theme;
-use crate::view::{dialog, put};
+use crate::view::{draw_choices, put};
 
 /// Draws a prompt and returns the cursor position.
-pub fn view(prompt: &Prompt, theme: &Theme, frame: &Frame, screen: Rect, buffer: &mut Buffer) -> Option<Position> {
-    let area = dialog::frame(frame, theme, screen, buffer);
-    let errors = frames::error_lines(prompt, area.width);
+pub fn view(prompt: &Prompt, theme: &Theme, area: Rect, buffer: &mut Buffer) -> Option<Position> {
+    let errors = frames::wrapped(frames::error_text(&prompt.error), area.width);
     // Input and error come first if there is not room for everything.
-    let mut note = frames::note_lines(prompt, area.width);
+    let mut note = frames::wrapped(&prompt.note, area.width);
     note.truncate(usize::from(area.height).saturating_sub(1 + errors.len().max(1)));
     for (row, line) in (0..).zip(&note) {
         put(buffer, area, 0, row, line, theme.dim);
@@ -34,9 +33,9 @@ pub fn view(prompt: &Prompt, theme: &Theme, frame: &Frame, screen: Rect, buffer:
     for (row, line) in (typed + 1..area.height).zip(&errors) {
         put(buffer, area, 0, row, line, theme.error);
     }
-    let policy = prompt.policy.map_or_else(Vec::new, |policy| frames::policy_lines(policy, area.width));
-    let behind = typed + 1 + u16::try_from(errors.len().max(1)).unwrap_or(u16::MAX);
-    for (row, line) in (behind..area.height).zip(&policy) {
+    let policy = frames::policy_text(prompt);
+    let below = typed + 1 + u16::try_from(errors.len().max(1)).unwrap_or(u16::MAX);
+    for (row, line) in (below..area.height).zip(frames::wrapped(&policy, area.width)) {
         put(buffer, area, 0, row, line, theme.text);
     }
     cursor
@@ -50,30 +49,24 @@ pub fn line(input: &Input, theme: &Theme, area: Rect, buffer: &mut Buffer) -> Op
     let x = put(buffer, area, 0, 0, "› ", theme.accent);
     let room = usize::from(area.width.saturating_sub(x + 1));
     let scroll = input.visual_scroll(room);
-    let shown = glyphs::shown(input.value().as_bytes());
+    let shown = glyphs::printable(input.value().as_bytes());
     put(buffer, area, x, 0, &glyphs::skip(&shown, scroll), theme.text);
     let cursor = u16::try_from(input.visual_cursor().saturating_sub(scroll)).unwrap_or(0);
     Some(Position { x: (area.x + x + cursor).min(area.right().saturating_sub(1)), y: area.y })
 }
 
-/// Draws a menu.
-pub fn menu(menu: &Menu, choices: Choices, theme: &Theme, frame: &Frame, screen: Rect, buffer: &mut Buffer) -> Option<Position> {
-    let area = dialog::frame(frame, theme, screen, buffer);
-    for (row, line) in (0..).zip(menu.told(area.width, area.height)) {
+pub fn menu(menu: &Menu, choices: Choices, theme: &Theme, area: Rect, buffer: &mut Buffer) -> Option<Position> {
+    for (row, line) in (0..).zip(menu.text(area.width, area.height)) {
         put(buffer, area, 0, row, &line, theme.text);
     }
-    for (index, row) in choices.rows() {
+    draw_choices(choices, theme, buffer, |index, row, buffer| {
         let (key, words, _) = &menu.items[index];
         put(buffer, row, 0, 0, &key.to_string(), theme.accent);
-        let room = usize::from(row.width.saturating_sub(Menu::WORDS));
+        let room = usize::from(row.width.saturating_sub(Menu::TEXT));
         // A long name loses its middle.
         let words = glyphs::fit(words, room * usize::from(row.height));
         for (line, words) in (0..).zip(glyphs::wrapped(&words, room)) {
-            put(buffer, row, Menu::WORDS, line, words, theme.text);
+            put(buffer, row, Menu::TEXT, line, words, theme.text);
         }
-        if index == menu.cursor {
-            buffer.set_style(row, theme.cursor);
-        }
-    }
-    choices.cursor()
+    })
 }

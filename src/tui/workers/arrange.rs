@@ -1,11 +1,11 @@
-//! Puts the children of a directory into another order, or keeps some of them only.
+//! Sorts and filters the children of a directory, and runs queries.
 
 use std::cell::Cell;
 use std::sync::Arc;
 
 use crate::rows::{self, Scope};
 use crate::state::arrange::{ArrangeRequest, Arrangement, Found, Sort};
-use crate::workers::duplicates::{self, Duplicates};
+use crate::workers::duplicates;
 use crate::workers::errors::error_message;
 use crate::workers::room_for;
 use nra_convert::query::{ArchiveFacts, NameFilter, Query};
@@ -13,8 +13,8 @@ use nra_format::archive::Archive;
 use nra_format::entry::{Entry, Kind, Timestamp};
 use nra_format::error::{Error, Result};
 
-/// Arranges; `share` takes how far it is, 0 to 1, and says whether anybody still waits. `None` when
-/// nobody does, or when there is nothing to arrange.
+/// Sorts, filters or queries. `share` receives the progress, 0 to 1, and returns false to cancel.
+/// Returns `None` if cancelled, or for the natural order.
 pub fn arrange(
     archive: &dyn Archive,
     request: &ArrangeRequest,
@@ -35,7 +35,7 @@ fn found(archive: &dyn Archive, request: &ArrangeRequest, share: &dyn Fn(f64) ->
         return Ok(children(archive, request, &filter, share)?.map(found));
     }
     let query = Query::parse_terms(query).map_err(|detail| Error::Usage { detail })?;
-    // Content takes long to be searched, and nobody may wait for the end of it.
+    // Searching content takes long and can be cancelled in between.
     let last = Cell::new(0.0);
     let go_on = || share(last.get());
     let share = |done: f64| {
@@ -52,13 +52,12 @@ fn found(archive: &dyn Archive, request: &ArrangeRequest, share: &dyn Fn(f64) ->
     };
     let key = |entry: &Entry| key(archive, entry, *sort, &go_on).unwrap_or(i64::MAX);
     if query.duplicates_only {
-        let Some(Duplicates { mut numbers, firsts, told }) = duplicates::find(archive, below, &keep, &share)? else {
-            return Ok(None);
-        };
+        let Some(found) = duplicates::find(archive, below, &keep, &share)? else { return Ok(None) };
         if (*sort, *reverse) == (Sort::Name, false) {
-            return Ok(Some(Found { numbers: numbers.into(), firsts, told }));
+            return Ok(Some(found));
         }
-        // Those that are read together stand side by side.
+        let mut numbers = Arc::unwrap_or_clone(found.numbers);
+        // In the order of the index, so that neighbours are read together.
         numbers.sort_unstable();
         let mut keyed = room_for(numbers.len() as u64);
         for number in numbers {
@@ -67,7 +66,7 @@ fn found(archive: &dyn Archive, request: &ArrangeRequest, share: &dyn Fn(f64) ->
             }
             keyed.push((archive.entry(number).map_or(i64::MAX, |entry| key(&entry)), number));
         }
-        return Ok(Some(Found { told, ..listed(keyed) }));
+        return Ok(Some(Found { summary: found.summary, ..listed(keyed) }));
     }
     let mut keyed: Vec<(i64, u64)> = room_for(below.end - below.start);
     let mut lost = 0;
@@ -83,16 +82,16 @@ fn found(archive: &dyn Archive, request: &ArrangeRequest, share: &dyn Fn(f64) ->
             keyed.push((key(&entry), number));
         }
     }
-    // They can't be among what is listed, whatever was asked.
-    let told = match lost {
+    // Unreadable entries cannot match.
+    let summary = match lost {
         0 => String::new(),
         _ => format!("{}; {} lost with the index", request.arrangement.query, nra_text::counted(lost, "entry is", "entries are")),
     };
-    Ok(Some(Found { told, ..listed(keyed) }))
+    Ok(Some(Found { summary, ..listed(keyed) }))
 }
 
-/// Returns the children of the directory, and in a tree those of the open ones below it, that the
-/// filter keeps, in order. What is open stays: it holds what is below it.
+/// Returns the sorted children of the directory, and in a tree those of expanded directories below
+/// it, that match the filter. Expanded directories are kept with their children.
 fn children(
     archive: &dyn Archive,
     request: &ArrangeRequest,
@@ -114,7 +113,7 @@ fn children(
                 return Ok(false);
             }
             if is_kept(&row.entry) {
-                // What can't be told sorts last.
+                // Entries without a key are last.
                 keyed.push((key(archive, &row.entry, sort, &go_on).unwrap_or(i64::MAX), row.number));
                 if !scope.open.is_empty() {
                     depths.push(row.depth);
@@ -137,10 +136,10 @@ fn sorted(mut keyed: Vec<(i64, u64)>, reverse: bool) -> Vec<u64> {
     numbers
 }
 
-/// Sorts rows that come as a tree has them, with their depths, beside those of the same directory:
-/// each stays in front of what is below it.
+/// Sorts the rows of a tree, given with their depths: rows of one directory among themselves, each
+/// followed by the rows below it.
 fn nested(keyed: &[(i64, u64)], depths: &[u16], reverse: bool) -> Vec<u64> {
-    // Rows with the row above them, counted from one; none = the top.
+    // Row above each row, counted from 1 (0 = the top), its key, and its own index.
     let mut rows: Vec<(usize, (i64, u64), usize)> = Vec::with_capacity(keyed.len());
     let mut above: Vec<usize> = Vec::new();
     for (index, (key, depth)) in keyed.iter().zip(depths).enumerate() {
@@ -156,21 +155,21 @@ fn nested(keyed: &[(i64, u64)], depths: &[u16], reverse: bool) -> Vec<u64> {
         start..start + rows[start..].partition_point(|row| row.0 == above)
     };
     let mut numbers = Vec::with_capacity(rows.len());
-    let mut under_way = vec![below(0)];
-    while let Some(range) = under_way.last_mut() {
+    let mut open = vec![below(0)];
+    while let Some(range) = open.last_mut() {
         match range.next() {
             Some(at) => {
                 let (_, (_, number), index) = rows[at];
                 numbers.push(number);
-                under_way.push(below(index));
+                open.push(below(index));
             }
-            None => drop(under_way.pop()),
+            None => drop(open.pop()),
         }
     }
     numbers
 }
 
-/// What an order goes by, the smallest first: eight bytes, for there may be millions.
+/// Returns the sort key, smallest first. Eight bytes, because there may be millions.
 fn key(archive: &dyn Archive, entry: &Entry, sort: Sort, go_on: &dyn Fn() -> bool) -> Result<i64> {
     let down = |bytes: u64| -i64::try_from(bytes).unwrap_or(i64::MAX);
     let size = |entry: &Entry| match entry.kind {
@@ -185,10 +184,10 @@ fn key(archive: &dyn Archive, entry: &Entry, sort: Sort, go_on: &dyn Fn() -> boo
         Sort::Name => 0,
         Sort::Size => down(size(entry)?),
         Sort::Stored => down(stored(entry)?),
-        // A share, to the billionth.
+        // In billionths.
         Sort::Ratio => -(stored(entry)? as f64 / entry.size.max(1) as f64 * 1e9) as i64,
         Sort::Time => {
-            // Nanoseconds since 1970, as far as they go: to the year 2262.
+            // Nanoseconds since 1970, saturated in 2262.
             let ticks = |time: Timestamp| time.seconds.saturating_mul(1_000_000_000).saturating_add(i64::from(time.nanoseconds));
             entry.modified.map_or(i64::MAX, |time| ticks(time).saturating_neg())
         }
@@ -238,7 +237,7 @@ mod tests {
         let sorted = |reverse, filter| in_tree(&files, &open, Sort::Size, reverse, filter);
         assert_eq!(sorted(false, ""), ["h", "d", "d/z", "d/e", "d/e/y", "d/e/x", "a", "f"]);
         assert_eq!(sorted(true, ""), ["f", "a", "d", "d/e", "d/e/x", "d/e/y", "d/z", "h"]);
-        // What is open holds what is below it.
+        // Expanded directories are kept with their children.
         assert_eq!(sorted(false, "y"), ["d", "d/e", "d/e/y"]);
     }
 

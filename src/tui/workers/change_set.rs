@@ -43,9 +43,7 @@ impl From<ChangeError> for String {
 /// Changes that can be written together.
 pub struct ChangeSet<'a> {
     archive: &'a dyn Archive,
-    /// Numbers of removed entries.
     pub removed: RangeSet<u64>,
-    /// The renames.
     pub renames: Renames,
     /// Additions by their new path.
     additions: BTreeMap<EntryPath, Addition>,
@@ -56,7 +54,6 @@ pub struct ChangeSet<'a> {
 enum Addition {
     /// A renamed entry: its path before, and whether it is a directory.
     Renamed(EntryPath, bool),
-    /// A new directory.
     Created,
     /// A file or directory on disk; true if it replaces a file or is merged into a directory.
     Added(PathBuf, bool),
@@ -64,10 +61,6 @@ enum Addition {
 
 impl<'a> ChangeSet<'a> {
     /// Combines changes.
-    ///
-    /// # Errors
-    ///
-    /// The first conflict.
     pub fn of(archive: &'a dyn Archive, changes: &[PendingChange]) -> std::result::Result<Self, ChangeError> {
         Self::judge(archive, changes).map_err(|(_, why)| why)
     }
@@ -125,7 +118,7 @@ impl<'a> ChangeSet<'a> {
                     Ok(found) if found.is_dir() == is_directory => {}
                     Ok(_) => return Err(differs(path, is_directory).into()),
                     Err(error) => {
-                        let file = glyphs::shown(file.as_os_str().as_bytes());
+                        let file = glyphs::printable(file.as_os_str().as_bytes());
                         return Err(format!("cannot read {file}: {}", reason(&error)).into());
                     }
                 },
@@ -151,10 +144,6 @@ impl<'a> ChangeSet<'a> {
     }
 
     /// Returns the path of an addition, whose directory may be renamed.
-    ///
-    /// # Errors
-    ///
-    /// As [`Renames::then`].
     pub fn placed(&self, path: &EntryPath) -> std::result::Result<EntryPath, ChangeError> {
         match path.parent() {
             Some(parent) => Ok(joined(self.renames.then(&parent)?.as_bytes(), &[b"/", path.name()].concat())?),
@@ -164,10 +153,6 @@ impl<'a> ChangeSet<'a> {
 
     /// Returns the entry of the commit shown that is at a path afterwards, unless it is renamed
     /// itself.
-    ///
-    /// # Errors
-    ///
-    /// Errors of reading the archive.
     pub fn there(&self, path: &EntryPath) -> std::result::Result<Option<Entry>, ChangeError> {
         // It was there before, or has moved with a directory.
         let came = path.above().filter_map(|above| match self.additions.get(&above) {
@@ -190,10 +175,6 @@ impl<'a> ChangeSet<'a> {
 
     /// Returns the renames in steps that can be done one after the other. Renames that conflict go
     /// through unused names.
-    ///
-    /// # Errors
-    ///
-    /// Errors of reading the archive.
     pub fn steps(&self) -> std::result::Result<Vec<(EntryPath, EntryPath)>, ChangeError> {
         let moves: Vec<(&EntryPath, &EntryPath)> = (self.additions.iter())
             .filter_map(|(to, additions)| if let Addition::Renamed(from, _) = additions { Some((from, to)) } else { None })
@@ -250,10 +231,6 @@ pub fn without_dependents(archive: &dyn Archive, changes: &PendingChanges) -> Pe
 }
 
 /// Returns the numbers that can be removed: no directory that would keep entries.
-///
-/// # Errors
-///
-/// Errors of reading the archive.
 pub fn removable(archive: &dyn Archive, ranges: &[std::ops::Range<u64>]) -> Result<Vec<std::ops::Range<u64>>> {
     let mut removed: RangeSet<u64> = ranges.iter().filter(|range| !range.is_empty()).cloned().collect();
     // Entries below a directory follow it. If one stays, so does the entry after the range.
@@ -277,7 +254,7 @@ fn differs(path: &EntryPath, is_directory: bool) -> Refusal {
 }
 
 fn shown(path: &EntryPath) -> String {
-    glyphs::shown(path.as_bytes())
+    glyphs::printable(path.as_bytes())
 }
 
 #[cfg(test)]
@@ -316,7 +293,7 @@ mod tests {
         entries.map(|entry| (entry.path.to_string(), (entry.kind == Kind::File).then(|| content(&entry)))).collect()
     }
 
-    /// Where a path is once all renames are done: told from the top down.
+    /// Returns the path after all renames, determined from the top down.
     fn then(renames: &BTreeMap<String, String>, path: &str) -> String {
         let path = renames.get(path).map_or(path, String::as_str);
         match path.rsplit_once('/') {
@@ -325,7 +302,7 @@ mod tests {
         }
     }
 
-    /// What was announced.
+    /// The path that was reported.
     fn announced(archive: &dyn Archive, plans: &[PendingChange]) -> Tree {
         let text = |path: &EntryPath| path.to_string();
         let renames: BTreeMap<String, String> = (plans.iter())
@@ -469,21 +446,22 @@ mod tests {
             )
             .unwrap();
             plan(&*archive, &mut pending, add(name)).unwrap();
-            // It would replace what it was not told to.
+            // It would replace an entry without consent.
             assert!(without(&*archive, &pending, 0).is_empty());
         }
-        // A file in the place of a file is told, a directory in that of one is refused.
+        // A file that replaces a file is reported, a directory that would replace a file is
+        // rejected.
         let mut pending = PendingChanges::default();
         plan(&*archive, &mut pending, add("a")).unwrap();
         assert!(matches!(pending.list(), [PendingChange::Add(_, None, true)]));
         assert_eq!(plan(&*archive, &mut pending, add("b")).unwrap_err(), "b already exists and is not a directory");
-        // One that is gone by then is no directory either, but that is not what is wrong.
+        // A missing file is not reported as a conflict.
         std::fs::remove_file(work.path().join("a")).unwrap();
         let gone: String = ChangeSet::of(&*archive, pending.list()).err().unwrap().into();
         assert!(gone.ends_with("a: no such file or directory"), "{gone}");
     }
 
-    /// What is left when a plan is taken back.
+    /// The changes that remain after an undo.
     fn without(archive: &dyn Archive, pending: &PendingChanges, index: usize) -> PendingChanges {
         let Ok(Checked::Remaining(rest)) = check(archive, Check::Undo(index, pending.clone())) else {
             panic!("it can be taken back")

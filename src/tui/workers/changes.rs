@@ -34,15 +34,13 @@ pub struct Done {
     /// There was something to write.
     pub written: bool,
     /// Files that could not be added.
-    pub left_out: u64,
+    pub skipped: u64,
 }
 
 /// Returns an archive to commit `commit`, or restores the entries with numbers in `ranges` from it:
 /// then `archive` is that commit. `archive` has the keys.
-///
-/// # Errors
-///
-/// `Usage` if the newest commit is not `over`, the commit to undo. The archive is unchanged then.
+/// Fails with `Usage` if the newest commit is not `over`, the commit to undo. The archive is
+/// unchanged then.
 pub fn revert(
     archive: &dyn Archive,
     file: &Path,
@@ -75,15 +73,12 @@ pub fn revert(
         _ => "nothing can be restored".to_owned(),
     };
     let ended = end(writer, newest, &written, &idle, monitor)?;
-    Ok(Done { left_out: done.skipped, ..ended })
+    Ok(Done { skipped: done.skipped, ..ended })
 }
 
 /// Locks the archive for a commit with a message; `archive` has its keys. Returns the number of its
 /// newest commit, too.
-///
-/// # Errors
-///
-/// `Usage` if that is not `planned_at`, if given, or if the file is another archive by now.
+/// Fails with `Usage` if that is not `planned_at`, or if the file is another archive by now.
 fn begin(archive: &dyn Archive, file: &Path, message: &str, planned_at: Option<u64>) -> Result<(Writer<AppendDestination>, u64)> {
     let encryption = archive.keyring().cloned();
     let options = WriterOptions { message: message.to_owned(), encryption, ..WriterOptions::balanced() };
@@ -102,23 +97,20 @@ fn end(writer: Writer<AppendDestination>, before: u64, written: &str, idle: &str
     let is_protected = writer.base().is_some_and(|base| base.info().recovery.is_some());
     let (_, stats) = writer.finish(monitor)?;
     if stats.commit == before {
-        return Ok(Done { text: idle.to_owned(), commit: before, written: false, left_out: 0 });
+        return Ok(Done { text: idle.to_owned(), commit: before, written: false, skipped: 0 });
     }
     let lost = if is_protected { "; its recovery data is gone: nra protect adds it again" } else { "" };
     Ok(Done {
         text: format!("{written}commit {} is written; H goes back{lost}", stats.commit),
         commit: stats.commit,
         written: true,
-        left_out: 0,
+        skipped: 0,
     })
 }
 
 /// Writes changes made for a commit. `archive` is that commit and has the keys.
-///
-/// # Errors
-///
-/// `Usage` if the archive has another commit by now, because entry numbers belong to a commit. The
-/// archive is unchanged then.
+/// Fails with `Usage` if the archive has another commit by now, because entry numbers belong to a
+/// commit. The archive is unchanged then.
 pub fn commit(
     archive: &dyn Archive,
     file: &Path,
@@ -153,14 +145,14 @@ pub fn commit(
             }
         }
     }
-    let mut left_out = 0;
+    let mut skipped = 0;
     for (directory, inputs) in added {
         let prefix = directory.map_or_else(Vec::new, |directory| directory.as_bytes().to_vec());
         let source = Source::Walk(WalkSource { prefix, ..WalkSource::new(inputs) });
-        left_out += convert(source, Sink::Pending(file, &mut writer), &Options::default(), monitor)?.skipped;
+        skipped += convert(source, Sink::Pending(file, &mut writer), &Options::default(), monitor)?.skipped;
     }
     let done = end(writer, planned_at, "", "nothing has changed, no commit written", monitor)?;
-    Ok(Done { left_out, ..done })
+    Ok(Done { skipped, ..done })
 }
 
 fn usage(detail: impl Into<String>) -> Error {
@@ -175,13 +167,11 @@ fn input(path: &Path) -> Input {
 }
 
 /// Checks a typed or pending change.
-///
-/// # Errors
-///
-/// Why it is not possible.
 pub fn check(archive: &dyn Archive, check: Check) -> std::result::Result<Checked, String> {
     match check {
-        Check::Add { path, directory, file, pending } => look(archive, &path, directory, &file, &pending).map(Checked::Change),
+        Check::Add { path, directory, file, pending } => {
+            check_addition(archive, &path, directory, &file, &pending).map(Checked::Change)
+        }
         Check::Change(change, pending) => {
             let change = match change {
                 PendingChange::Remove(ranges, what) => {
@@ -222,7 +212,7 @@ fn with(pending: &PendingChanges, change: &PendingChange) -> Vec<PendingChange> 
 
 /// Checks that a path on disk can be added, and whether its name exists in the archive after the
 /// pending changes.
-fn look(
+fn check_addition(
     archive: &dyn Archive,
     path: &Path,
     directory: Option<EntryPath>,

@@ -2,20 +2,14 @@
 
 use std::path::Path;
 
-use crate::event::Event;
 use crate::workers::jobs::expand;
 
 /// Most names of a directory that are read.
 const MAX_NAMES: usize = 10_000;
 
-/// Returns the completions of a typed path as an event.
-pub fn complete(typed: &str, only_directories: bool) -> Event {
-    Event::Completions(paths(typed, only_directories))
-}
-
 /// Returns the paths that start with the typed text; directories end with a slash. Unreadable
 /// directories have none.
-fn paths(typed: &str, only_directories: bool) -> Vec<String> {
+pub fn paths(typed: &str, only_directories: bool) -> Vec<String> {
     if typed == "~" {
         return vec!["~/".to_owned()];
     }
@@ -24,7 +18,7 @@ fn paths(typed: &str, only_directories: bool) -> Vec<String> {
     let Ok(names) = std::fs::read_dir(directory) else { return Vec::new() };
     let mut paths = Vec::new();
     for item in names.take(MAX_NAMES).flatten() {
-        // What is no text can't be typed.
+        // A name that is not UTF-8 cannot be typed.
         let Ok(name) = item.file_name().into_string() else { continue };
         let hidden = name.starts_with('.') && !prefix.starts_with('.');
         if hidden || !name.starts_with(prefix) {
@@ -41,12 +35,12 @@ fn paths(typed: &str, only_directories: bool) -> Vec<String> {
 }
 
 /// Returns the free bytes on the disk of a directory, which need not exist; `None` if unknown.
-pub fn room(typed: &str) -> Option<u64> {
+pub fn free_space(typed: &str) -> Option<u64> {
     let path = expand(Path::new(typed));
-    // A relative path that ends nowhere is made below the current directory.
+    // A new relative path is created below the current directory.
     let places = path.ancestors().map(|place| if place.as_os_str().is_empty() { Path::new(".") } else { place });
     let system = places.into_iter().find_map(|place| rustix::fs::statvfs(place).ok())?;
-    // Some virtual file systems claim to have no blocks at all.
+    // Some virtual file systems report no blocks at all.
     (system.f_blocks > 0).then(|| system.f_bavail.saturating_mul(system.f_frsize))
 }
 
@@ -58,9 +52,9 @@ mod tests {
     fn free_space_is_known_for_new_directories() {
         let work = tempfile::tempdir().unwrap();
         let deep = work.path().join("not/there/yet");
-        assert_eq!(room(&deep.display().to_string()).is_some(), room(&work.path().display().to_string()).is_some());
-        assert!(room("not-here").is_some_and(|free| free > 0));
-        assert!(room("").is_some());
+        assert_eq!(free_space(&deep.display().to_string()).is_some(), free_space(&work.path().display().to_string()).is_some());
+        assert!(free_space("not-here").is_some_and(|free| free > 0));
+        assert!(free_space("").is_some());
     }
 
     #[test]

@@ -1,11 +1,11 @@
-//! Which files have the same content, and what that saves, or could.
+//! Finds files with identical content, and the space that this saves or wastes.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::hash::RandomState;
 use std::ops::Range;
-use std::sync::Arc;
 
+use crate::state::arrange::Found;
 use crate::workers::room_for;
 use nra_format::archive::Archive;
 use nra_format::container::Container;
@@ -14,55 +14,39 @@ use nra_format::entry::{Entry, Kind};
 use nra_format::error::Result;
 use nra_text::{self, SizeStyle};
 
-/// Files that have their content in common with others.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Duplicates {
-    /// Their numbers, those of one content one behind the other; first what takes most.
-    pub numbers: Vec<u64>,
-    /// Numbers of the first one of each content, ascending.
-    pub firsts: Arc<[u64]>,
-    /// What it adds up to, in words.
-    pub told: String,
-}
-
-/// Groups of files that have their content in common, in few pieces of memory: there may be half a
-/// million.
+/// Groups of files with identical content, in few allocations: there may be half a million.
 struct Groups {
-    /// Bytes of all but one of a group, and where its numbers are.
+    /// Redundant bytes of each group, and the range of its numbers.
     list: Vec<(u64, Range<usize>)>,
     numbers: Vec<u64>,
 }
 
 impl Groups {
-    /// Adds files of one content, of which so much is saved or could be, unless there is only one.
-    fn add(&mut self, again: u64, mut numbers: Vec<u64>) {
+    /// Adds files with identical content, unless there is only one.
+    fn add(&mut self, redundant: u64, mut numbers: Vec<u64>) {
         if numbers.len() > 1 {
             numbers.sort_unstable();
             let start = self.numbers.len();
             self.numbers.extend(&numbers);
-            self.list.push((again, start..self.numbers.len()));
+            self.list.push((redundant, start..self.numbers.len()));
         }
     }
 }
 
-/// Finds what `keep` keeps of some numbers. `share` takes how far that is, 0 to 1, and says whether
-/// anybody still waits; `None` when nobody does.
-///
-/// # Errors
-///
-/// As reading the index does; entries that do not read are skipped.
+/// Finds duplicates among the entries that `keep` accepts. `share` receives the progress, 0 to 1, and
+/// returns false to cancel. Returns `None` if cancelled. Unreadable entries are skipped.
 pub fn find(
     archive: &dyn Archive,
     below: Range<u64>,
     keep: &dyn Fn(&Entry) -> bool,
     share: &dyn Fn(f64) -> bool,
-) -> Result<Option<Duplicates>> {
-    // NRA 5 stores a content once. Elsewhere it has to be read to know it again.
+) -> Result<Option<Found>> {
+    // NRA 5 stores identical content once. In other formats it has to be read and compared.
     let once = archive.container() == Container::Nra5;
     let mut groups = Groups { list: Vec::new(), numbers: room_for(below.end - below.start) };
     let whole = if once {
-        // Sixteen bytes a file, for there may be millions. The keys are those of this search alone,
-        // so that no archive has been made to confuse them.
+        // Sixteen bytes per file, because there may be millions. The hash keys are random, so that no
+        // archive can contain prepared collisions.
         let keys = RandomState::new();
         sorted(archive, below, keep, |entry| entry.content_fingerprint(&keys), share).is_some_and(|files| {
             grouped(
@@ -77,8 +61,7 @@ pub fn find(
             )
         })
     } else {
-        // Those of one size in the order of storage, those that share what is stored one behind the
-        // other.
+        // Files of one size in storage order, so that those that share stored content are neighbours.
         let keys = RandomState::new();
         let key = |entry: &Entry| (entry.size, (entry.position(), entry.content_fingerprint(&keys)));
         sorted(archive, below, keep, key, share)
@@ -87,8 +70,8 @@ pub fn find(
     Ok(whole.then(|| summarize(groups, once)))
 }
 
-/// Returns the files with content that are kept by their keys, with their numbers; `None` when
-/// nobody waits any more.
+/// Returns the accepted files with content, sorted by key, with their numbers. Returns `None` if
+/// cancelled.
 fn sorted<K: Ord>(
     archive: &dyn Archive,
     below: Range<u64>,
@@ -111,8 +94,8 @@ fn sorted<K: Ord>(
     Some(files)
 }
 
-/// Hands over the files that have in common what `of` takes of their keys, with a way to tell how
-/// many of them have been read; says whether anybody still waits.
+/// Passes each group of files with equal `of(key)` to `take`, with a function for its progress.
+/// Returns false if cancelled.
 fn grouped<K, C: PartialEq>(
     files: &[(K, u64)],
     of: impl Fn(&K) -> C,
@@ -128,15 +111,15 @@ fn grouped<K, C: PartialEq>(
     })
 }
 
-/// Groups files of one size, in the order of storage, by the digests of their content; says whether
-/// anybody still waits. What several names lead to is stored and read once.
+/// Groups files of one size, in storage order, by the digests of their content. Content that is
+/// stored once under several names is read once. Returns false if cancelled.
 fn by_digest<K: PartialEq>(
     archive: &dyn Archive,
     files: &[((u64, K), u64)],
     groups: &mut Groups,
     on: &dyn Fn(usize) -> bool,
 ) -> bool {
-    // How often a content is stored, and as which files.
+    // How often each content is stored, and its files.
     let mut contents: HashMap<Digest, (u64, Vec<u64>)> = HashMap::new();
     let mut read = 0;
     for names in files.chunk_by(|((_, a), _), ((_, b), _)| a == b) {
@@ -156,25 +139,25 @@ fn by_digest<K: PartialEq>(
     true
 }
 
-fn summarize(groups: Groups, once: bool) -> Duplicates {
+fn summarize(groups: Groups, once: bool) -> Found {
     let Groups { mut list, numbers } = groups;
-    list.sort_unstable_by_key(|(again, group)| (Reverse(*again), numbers[group.start]));
-    let again = list.iter().map(|(again, _)| *again).fold(0, u64::saturating_add);
+    list.sort_unstable_by_key(|(redundant, group)| (Reverse(*redundant), numbers[group.start]));
+    let redundant = list.iter().map(|(redundant, _)| *redundant).fold(0, u64::saturating_add);
     let mut firsts: Vec<u64> = list.iter().map(|(_, group)| numbers[group.start]).collect();
     firsts.sort_unstable();
     let mut in_order = room_for(numbers.len() as u64);
     list.into_iter().for_each(|(_, group)| in_order.extend_from_slice(&numbers[group]));
     if in_order.is_empty() {
-        return Duplicates { told: "No duplicate files (esc goes back)".to_owned(), ..Duplicates::default() };
+        return Found { summary: "No duplicate files (esc goes back)".to_owned(), ..Found::default() };
     }
-    let told = format!(
+    let summary = format!(
         "{} of {}, {} {}",
         nra_text::counted(in_order.len() as u64, "file", "files"),
         nra_text::counted(firsts.len() as u64, "content", "contents"),
-        SizeStyle::Binary.show(again),
+        SizeStyle::Binary.show(redundant),
         if once { "saved" } else { "stored again" },
     );
-    Duplicates { numbers: in_order, firsts: firsts.into(), told }
+    Found { numbers: in_order.into(), firsts: firsts.into(), summary }
 }
 
 #[cfg(test)]
@@ -186,7 +169,7 @@ mod tests {
         let found = find(archive, below, &|_| true, &|_| true).unwrap().unwrap();
         let name = |number: &u64| archive.entry(*number).unwrap().path.to_string();
         assert!(found.firsts.iter().all(|first| found.numbers.contains(first)));
-        (found.numbers.iter().map(name).collect(), found.told)
+        (found.numbers.iter().map(name).collect(), found.summary)
     }
 
     const FILES: [(&str, &[u8]); 7] = [
@@ -225,7 +208,7 @@ mod tests {
             header[100..107].copy_from_slice(b"0000644");
             header[124..135].copy_from_slice(format!("{:011o}", content.len()).as_bytes());
             header[156] = if name == "z" { b'1' } else { b'0' };
-            // What a link leads to.
+            // The target of a hard link.
             header[157] = if name == "z" { b'a' } else { 0 };
             header[257..265].copy_from_slice(b"ustar\x0000");
             header[148..156].fill(b' ');

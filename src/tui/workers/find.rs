@@ -16,27 +16,27 @@ use nra_format::archive::Archive;
 use nra_format::error::Result;
 use nra_format::path::EntryPath;
 
-/// Hits that are shown.
-const BEST: usize = 200;
-/// Bytes of paths that are kept for the next keystroke; the rest is read again.
-const KEEP: usize = 48 << 20;
-/// After this many paths it is time to look whether somebody still waits.
+/// Number of hits that are shown.
+const MAX_HITS: usize = 200;
+/// Bytes of paths that are kept for the next keystroke; the others are read again.
+const MAX_KEPT: usize = 48 << 20;
+/// Interval, in paths, for checking whether the search was cancelled.
 const STRIDE: u64 = 4_096;
-/// Hits so far are told this often,
-const TELL: Duration = Duration::from_millis(60);
-/// and the first ones as early as they fill a screen, or were worth waiting for.
-const FIRST: Duration = Duration::from_millis(10);
+/// Interval between reports.
+const REPORT_INTERVAL: Duration = Duration::from_millis(60);
+/// Earliest time of the first report. Without hits, it is sent after `REPORT_INTERVAL`.
+const FIRST_REPORT: Duration = Duration::from_millis(10);
 
-/// Which characters a path has, as bits: most paths lack one of those that were typed, and need no
-/// closer look.
+/// The letters and digits of a path, as bits. Most paths lack a typed letter and need no closer
+/// look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Letters(u64);
 
 impl Letters {
-    /// The path is not ASCII: what matches what is not told by bytes.
+    /// The path is not ASCII. Its bytes do not tell which letters match.
     const FOREIGN: u64 = 1 << 63;
 
-    /// Returns the bit of a byte; small and capital letters share one.
+    /// Returns the bit of a byte. Small and capital letters share one.
     fn bit(byte: u8) -> u64 {
         match byte {
             b'a'..=b'z' => 1 << (byte - b'a'),
@@ -51,8 +51,7 @@ impl Letters {
         Self(path.iter().fold(0, |bits, &byte| bits | Self::bit(byte)))
     }
 
-    /// Returns what a path must have that matches a pattern: its letters and digits, unless some of
-    /// them are those that must not be there.
+    /// Returns the letters that a match needs; none if the pattern excludes some (`!`).
     fn wanted(pattern: &str) -> Self {
         if pattern.contains('!') { Self(0) } else { Self(Self::of(pattern.as_bytes()).0 & !Self::FOREIGN) }
     }
@@ -62,23 +61,22 @@ impl Letters {
     }
 }
 
-/// Paths in one piece of memory.
+/// Paths in one buffer.
 #[derive(Default)]
 struct Paths {
     bytes: Vec<u8>,
-    /// Where each path ends, and what is in it.
+    /// End of each path in the buffer.
     ends: Vec<u32>,
     letters: Vec<Letters>,
-    /// How many entries they are of: those that do not read count, too.
+    /// Number of entries they belong to, including unreadable ones.
     entries: u64,
-    /// There was no room for a path. None behind it is kept, so that what is read again begins
-    /// there.
+    /// A path did not fit. No later path is kept, so that reading continues there.
     full: bool,
 }
 
 impl Paths {
-    /// Returns room for the paths of so many entries.
-    fn with_room(entries: u64) -> Self {
+    /// Allocates memory for a number of entries.
+    fn with_capacity(entries: u64) -> Self {
         Self {
             bytes: room_for(entries.saturating_mul(16)),
             ends: room_for(entries),
@@ -87,17 +85,17 @@ impl Paths {
         }
     }
 
-    /// Keeps the path of the next entry, `None` if it does not read, if there is room within so
-    /// many bytes.
-    fn add(&mut self, path: Option<&[u8]>, room: usize) {
-        self.full |= path.is_some_and(|path| self.bytes.len() + path.len() > room);
+    /// Adds the path of the next entry if the buffer does not exceed `max` bytes; `None` for an
+    /// unreadable entry.
+    fn add(&mut self, path: Option<&[u8]>, max: usize) {
+        self.full |= path.is_some_and(|path| self.bytes.len() + path.len() > max);
         if self.full {
             return;
         }
         self.entries += 1;
         if let Some(path) = path {
             self.bytes.extend_from_slice(path);
-            self.ends.push(u32::try_from(self.bytes.len()).expect("no more than is kept"));
+            self.ends.push(u32::try_from(self.bytes.len()).expect("at most MAX_KEPT"));
             self.letters.push(Letters::of(path));
         }
     }
@@ -112,89 +110,80 @@ impl Paths {
     }
 }
 
-/// What a search leaves for the next one.
+/// The state that one search keeps for the next.
 pub struct Finder {
     matcher: Matcher,
     directory: Option<EntryPath>,
     /// The first paths below the directory.
     paths: Paths,
-    /// Bytes of them that are kept.
-    room: usize,
+    /// Maximum length of these paths, in bytes.
+    max_kept: usize,
 }
 
 impl Default for Finder {
     fn default() -> Self {
-        Self { matcher: Matcher::new(Config::DEFAULT.match_paths()), directory: None, paths: Paths::default(), room: KEEP }
+        let matcher = Matcher::new(Config::DEFAULT.match_paths());
+        Self { matcher, directory: None, paths: Paths::default(), max_kept: MAX_KEPT }
     }
 }
 
 /// The best hits so far: score, shorter paths first, earlier ones first.
 type Best = BinaryHeap<Reverse<(u32, Reverse<usize>, Reverse<u64>, Vec<u8>)>>;
 
-impl Finder {
-    /// Lets go of what it keeps for the next search.
-    pub fn forget(&mut self) {
-        (self.directory, self.paths) = (None, Paths::default());
-    }
+/// Receives the results so far, if a report is due, and returns whether the search continues.
+type Report<'a> = &'a mut dyn FnMut(Option<FindResponse>) -> bool;
 
-    /// Searches; `tell` takes what has been found so far and says whether anybody still waits for
-    /// more.
-    pub fn find(&mut self, archive: &dyn Archive, request: &FindRequest, tell: &mut dyn FnMut(Option<FindResponse>) -> bool) {
+impl Finder {
+    /// Searches all paths.
+    pub fn find(&mut self, archive: &dyn Archive, request: &FindRequest, report: Report<'_>) {
         let mut search = Search {
             pattern: Pattern::parse(&request.pattern, CaseMatching::Smart, Normalization::Smart),
             best: Best::new(),
-            answer: FindResponse { hits: Vec::new(), matches: 0, searched: 0, complete: false, error: None },
+            results: FindResponse::default(),
             wanted: Letters::wanted(&request.pattern),
-            told: None,
-            began: Instant::now(),
+            reported: None,
+            started: Instant::now(),
             buffer: Vec::new(),
         };
-        match self.run(archive, request, &mut search, tell) {
+        match self.run(archive, request, &mut search, report) {
             Ok(false) => return,
             Ok(true) => {}
-            Err(error) => search.answer.error = Some(error_message(&error)),
+            Err(error) => search.results.error = Some(error_message(&error)),
         }
-        search.answer.complete = true;
-        let answer = search.answer(request, &mut self.matcher);
-        tell(Some(answer));
+        search.results.complete = true;
+        report(Some(search.response(request, &mut self.matcher)));
     }
 
-    /// Goes through all paths; says whether it came to the end.
-    fn run(
-        &mut self,
-        archive: &dyn Archive,
-        request: &FindRequest,
-        search: &mut Search,
-        tell: &mut dyn FnMut(Option<FindResponse>) -> bool,
-    ) -> Result<bool> {
+    /// Searches all paths. Returns false if cancelled.
+    fn run(&mut self, archive: &dyn Archive, request: &FindRequest, search: &mut Search, report: Report<'_>) -> Result<bool> {
         if self.directory != request.directory {
             self.directory = request.directory.clone();
             self.paths = Paths::default();
         }
         let numbers = below(archive, request.directory.as_ref(), &|| true)?;
         if self.paths.entries == 0 {
-            self.paths = Paths::with_room(numbers.end - numbers.start);
+            self.paths = Paths::with_capacity(numbers.end - numbers.start);
         }
         let front = request.directory.as_ref().map_or(0, |directory| directory.as_bytes().len() + 1);
         for (path, letters) in self.paths.iter() {
-            search.look(path, letters, &mut self.matcher);
-            if search.answer.searched.is_multiple_of(STRIDE) && !search.pause(request, &mut self.matcher, tell) {
+            search.match_path(path, letters, &mut self.matcher);
+            if search.results.searched.is_multiple_of(STRIDE) && !search.report_due(request, &mut self.matcher, report) {
                 return Ok(false);
             }
         }
         let known = numbers.start + self.paths.entries;
-        for (looked, entry) in (1u64..).zip(archive.entries(known..numbers.end)) {
-            if looked.is_multiple_of(STRIDE) && !search.pause(request, &mut self.matcher, tell) {
+        for (count, entry) in (1u64..).zip(archive.entries(known..numbers.end)) {
+            if count.is_multiple_of(STRIDE) && !search.report_due(request, &mut self.matcher, report) {
                 return Ok(false);
             }
-            // What does not read has no name to be found by; the list tells of the damage.
+            // An unreadable entry has no name. The list reports the damage.
             let Ok(entry) = entry else {
-                self.paths.add(None, self.room);
+                self.paths.add(None, self.max_kept);
                 continue;
             };
             let path = entry.path.as_bytes().get(front..).unwrap_or_default();
-            self.paths.add(Some(path), self.room);
-            search.look(path, Letters::of(path), &mut self.matcher);
+            self.paths.add(Some(path), self.max_kept);
+            search.match_path(path, Letters::of(path), &mut self.matcher);
         }
         Ok(true)
     }
@@ -203,25 +192,25 @@ impl Finder {
 struct Search {
     pattern: Pattern,
     best: Best,
-    answer: FindResponse,
+    /// The results, without hits.
+    results: FindResponse,
     wanted: Letters,
-    /// When hits were told the last time.
-    told: Option<Instant>,
-    began: Instant,
+    reported: Option<Instant>,
+    started: Instant,
     buffer: Vec<char>,
 }
 
 impl Search {
-    fn look(&mut self, path: &[u8], letters: Letters, matcher: &mut Matcher) {
-        self.answer.searched += 1;
+    fn match_path(&mut self, path: &[u8], letters: Letters, matcher: &mut Matcher) {
+        self.results.searched += 1;
         if !letters.may_match(self.wanted) {
             return;
         }
         let text = String::from_utf8_lossy(path);
         let Some(score) = self.pattern.score(Utf32Str::new(&text, &mut self.buffer), matcher) else { return };
-        self.answer.matches += 1;
-        let rank = (score, Reverse(path.len()), Reverse(self.answer.searched));
-        if self.best.len() >= BEST {
+        self.results.matches += 1;
+        let rank = (score, Reverse(path.len()), Reverse(self.results.searched));
+        if self.best.len() >= MAX_HITS {
             let worst = self.best.peek().map(|Reverse((score, len, order, _))| (*score, *len, *order));
             if worst.is_some_and(|worst| worst >= rank) {
                 return;
@@ -231,26 +220,21 @@ impl Search {
         self.best.push(Reverse((rank.0, rank.1, rank.2, path.to_vec())));
     }
 
-    /// Tells what has been found when it is time to, and says whether to go on.
-    fn pause(
-        &mut self,
-        request: &FindRequest,
-        matcher: &mut Matcher,
-        tell: &mut dyn FnMut(Option<FindResponse>) -> bool,
-    ) -> bool {
-        let is_early = match self.told {
-            Some(told) => told.elapsed() < TELL,
-            None => self.best.is_empty() && self.began.elapsed() < TELL || self.began.elapsed() < FIRST,
+    /// Reports the results so far if a report is due. Returns whether the search continues.
+    fn report_due(&mut self, request: &FindRequest, matcher: &mut Matcher, report: Report<'_>) -> bool {
+        let is_early = match self.reported {
+            Some(reported) => reported.elapsed() < REPORT_INTERVAL,
+            None if self.best.is_empty() => self.started.elapsed() < REPORT_INTERVAL,
+            None => self.started.elapsed() < FIRST_REPORT,
         };
         if is_early {
-            return tell(None);
+            return report(None);
         }
-        self.told = Some(Instant::now());
-        let answer = self.answer(request, matcher);
-        tell(Some(answer))
+        self.reported = Some(Instant::now());
+        report(Some(self.response(request, matcher)))
     }
 
-    fn answer(&mut self, request: &FindRequest, matcher: &mut Matcher) -> FindResponse {
+    fn response(&mut self, request: &FindRequest, matcher: &mut Matcher) -> FindResponse {
         let mut best: Vec<_> = self.best.iter().map(|Reverse(hit)| hit).collect();
         best.sort_by(|a, b| b.cmp(a));
         let hits = best.into_iter().filter_map(|(.., path)| {
@@ -258,20 +242,19 @@ impl Search {
                 Some(directory) => directory.join(path).ok()?,
                 None => EntryPath::new(path.clone()).ok()?,
             };
-            let shown = glyphs::shown(path);
+            let text = glyphs::printable(path);
             let mut matched = Vec::new();
-            self.pattern.indices(Utf32Str::new(&shown, &mut self.buffer), matcher, &mut matched);
+            self.pattern.indices(Utf32Str::new(&text, &mut self.buffer), matcher, &mut matched);
             matched.sort_unstable();
             matched.dedup();
-            Some(Hit { goal: Goal::Entry(full), text: shown, matched })
+            Some(Hit { goal: Goal::Entry(full), text, matched })
         });
-        let hits = hits.collect();
-        FindResponse { hits, ..self.answer.clone() }
+        FindResponse { hits: hits.collect(), ..self.results.clone() }
     }
 }
 
-/// Ranks short texts by a pattern: their indices and the characters that matched, the best first.
-/// All of them when nothing is typed.
+/// Ranks short texts by a pattern, the best first: the index of each and its matching characters.
+/// An empty pattern matches all.
 pub fn rank(pattern: &str, texts: &[String]) -> Vec<(usize, Vec<u32>)> {
     let mut matcher = Matcher::new(Config::DEFAULT);
     let pattern = Pattern::parse(pattern, CaseMatching::Ignore, Normalization::Smart);
@@ -305,13 +288,13 @@ mod tests {
     }
 
     #[test]
-    fn the_best_path_comes_first() {
+    fn best_path_is_first_hit() {
         let archive = sample::archive(&["a/readme.txt", "docs/README.md", "docs/guide.md", "z/rxexaxd"]);
         let mut finder = Finder::default();
         let answer = find(&mut finder, &*archive, None, "readme");
         assert_eq!(answer.hits[0].text, "a/readme.txt");
         assert_eq!((answer.matches, answer.searched, answer.complete), (2, 7, true));
-        // The second time from memory.
+        // From the kept paths.
         assert_eq!(find(&mut finder, &*archive, None, "guide").hits[0].text, "docs/guide.md");
         let below = find(&mut finder, &*archive, Some("docs"), "md");
         assert_eq!(below.searched, 2);
@@ -322,16 +305,16 @@ mod tests {
     #[test]
     fn paths_beyond_buffer_are_found_once() {
         let archive = sample::archive(&["a", "b-long-name", "c", "d-long-name", "e"]);
-        for room in [0, 1, 3, 12, 13, 100] {
-            let mut finder = Finder { room, ..Finder::default() };
+        for max_kept in [0, 1, 3, 12, 13, 100] {
+            let mut finder = Finder { max_kept, ..Finder::default() };
             for _ in 0..3 {
                 let answer = find(&mut finder, &*archive, None, "");
                 let mut found: Vec<_> = answer.hits.iter().map(|hit| hit.text.as_str()).collect();
                 found.sort_unstable();
-                assert_eq!((answer.searched, found), (5, vec!["a", "b-long-name", "c", "d-long-name", "e"]), "{room}");
+                assert_eq!((answer.searched, found), (5, vec!["a", "b-long-name", "c", "d-long-name", "e"]), "{max_kept}");
             }
         }
-        // An entry that does not read has its place.
+        // An unreadable entry counts.
         let mut paths = Paths::default();
         [Some(&b"a"[..]), None, Some(b"b"), Some(b"too long"), Some(b"c"), None].iter().for_each(|path| paths.add(*path, 5));
         assert_eq!((paths.entries, paths.iter().count(), paths.full), (3, 2, true));

@@ -41,11 +41,11 @@ const EVERY: u64 = 100;
 const MAX_WARNINGS: (u64, u64) = (1_000, 256 << 10);
 
 /// Most columns of a name and of a message: paths may have 64 KiB.
-const SAID: (usize, usize) = (200, 1_000);
+const MAX_WIDTH: (usize, usize) = (200, 1_000);
 
 /// Returns a message as it is stored.
-fn sentence(text: &str) -> String {
-    glyphs::shown_within(text.as_bytes(), SAID.1)
+fn message(text: &str) -> String {
+    glyphs::printable_within(text.as_bytes(), MAX_WIDTH.1)
 }
 
 /// Most jobs that run at once: each may use all processors, and needs memory.
@@ -74,8 +74,8 @@ impl Queue {
     }
 
     /// Changes the state of a job.
-    fn tell(&self, id: JobId, what: impl FnOnce(&mut Turn)) {
-        self.turns().iter_mut().find(|turn| turn.id == id).map(what);
+    fn update(&self, id: JobId, change: impl FnOnce(&mut Turn)) {
+        self.turns().iter_mut().find(|turn| turn.id == id).map(change);
         self.changed.notify_all();
     }
 }
@@ -98,7 +98,6 @@ pub struct JobControl {
 }
 
 impl JobControl {
-    /// Adds a job to the queue.
     fn new(id: JobId, writes: bool, queue: &Arc<Queue>) -> Self {
         queue.turns().push(Turn { id, writes, begun: false, paused: false, stopped: false });
         Self { id, queue: Arc::clone(queue) }
@@ -164,14 +163,13 @@ pub struct Jobs {
 }
 
 impl Jobs {
-    /// Starts a job.
     pub fn start(&mut self, id: JobId, task: Task, archive: &Arc<dyn Archive>, events: &Sender<Event>) {
         self.threads.retain(|_, thread| !thread.is_finished());
-        let rein = JobControl::new(id, writes(&task), &self.queue);
-        let monitor = JobMonitor::new(id, rein.clone(), events.clone());
+        let control = JobControl::new(id, writes(&task), &self.queue);
+        let monitor = JobMonitor::new(id, control.clone(), events.clone());
         let archive = Arc::clone(archive);
         let thread = thread::spawn(move || {
-            let (ending, text) = if rein.begin(|waits| monitor.tell(JobEvent::Waiting(waits))) {
+            let (ending, text) = if control.begin(|waits| monitor.tell(JobEvent::Waiting(waits))) {
                 let fault = (Ending::Failed, "stopped by an internal error".to_owned());
                 catch_fault(fault, || perform(&archive, &task, &monitor))
             } else {
@@ -179,20 +177,19 @@ impl Jobs {
             };
             // The next job may need the memory.
             drop(archive);
-            rein.end();
+            control.end();
             monitor.end(ending, text);
         });
         self.threads.insert(id, thread);
     }
 
-    /// Stops a job.
     pub fn stop(&self, id: JobId) {
-        self.queue.tell(id, |turn| turn.stopped = true);
+        self.queue.update(id, |turn| turn.stopped = true);
     }
 
     /// Pauses or resumes a job.
     pub fn pause(&self, id: JobId, pause: bool) {
-        self.queue.tell(id, |turn| turn.paused = pause);
+        self.queue.update(id, |turn| turn.paused = pause);
     }
 }
 
@@ -227,7 +224,7 @@ pub fn perform(shared: &Arc<dyn Archive>, task: &Task, monitor: &JobMonitor) -> 
         Task::Change { file, commit, message, changes } => changes::commit(archive, file, (*commit, message), changes, monitor)
             .map(|done| {
                 monitor.tell(JobEvent::Written(done.commit));
-                judged(done.text, done.left_out, monitor)
+                ending(done.text, done.skipped, monitor)
             }),
         Task::Revert { file, commit, ranges, over } => changes::revert(archive, file, *commit, ranges.as_deref(), *over, monitor)
             .map(|done| {
@@ -235,7 +232,7 @@ pub fn perform(shared: &Arc<dyn Archive>, task: &Task, monitor: &JobMonitor) -> 
                 if done.written {
                     monitor.tell(JobEvent::Written(done.commit));
                 }
-                judged(done.text, done.left_out, monitor)
+                ending(done.text, done.skipped, monitor)
             }),
         Task::Compact { file, commit } => compacted(archive, file, *commit, monitor),
         Task::Convert { output } => convert(shared, &expand(output), monitor),
@@ -244,19 +241,19 @@ pub fn perform(shared: &Arc<dyn Archive>, task: &Task, monitor: &JobMonitor) -> 
     };
     match done {
         Ok(ending) => ending,
-        Err(Error::Cancelled) => (Ending::Cancelled, format!("stopped{}", left(task, monitor))),
-        Err(error) => (Ending::Failed, format!("{}{}", error_message(&error), left(task, monitor))),
+        Err(Error::Cancelled) => (Ending::Cancelled, format!("stopped{}", extracted_part(task, monitor))),
+        Err(error) => (Ending::Failed, format!("{}{}", error_message(&error), extracted_part(task, monitor))),
     }
 }
 
 /// Describes what a stopped extraction leaves on disk.
-fn left(task: &Task, monitor: &JobMonitor) -> String {
+fn extracted_part(task: &Task, monitor: &JobMonitor) -> String {
     let Task::Extract { target, .. } = task else { return String::new() };
     let [done, all] = [0, 1].map(|index| monitor.counts[index].load(Ordering::Relaxed));
     if done == 0 {
         return String::new();
     }
-    let target = glyphs::shown(std::os::unix::ffi::OsStrExt::as_bytes(target.as_os_str()));
+    let target = glyphs::printable(std::os::unix::ffi::OsStrExt::as_bytes(target.as_os_str()));
     format!("; {} of {} are extracted and stay in {target}", nra_text::count(done), nra_text::counted(all, "entry", "entries"))
 }
 
@@ -301,22 +298,22 @@ fn extracted(stats: &DirectoryStats, monitor: &JobMonitor) -> (Ending, String) {
         "extracted {}, {} to {}",
         nra_text::counted(stats.files, "file", "files"),
         SizeStyle::Binary.show(stats.bytes),
-        glyphs::shown(std::os::unix::ffi::OsStrExt::as_bytes(stats.target.as_os_str())),
+        glyphs::printable(std::os::unix::ffi::OsStrExt::as_bytes(stats.target.as_os_str())),
     );
     for (count, what) in [(stats.renamed, "renamed"), (stats.backups, "backed up")] {
         if count > 0 {
             text.push_str(&format!("; {} {what}", nra_text::count(count)));
         }
     }
-    judged(text, stats.omitted + stats.kept, monitor)
+    ending(text, stats.omitted + stats.kept, monitor)
 }
 
 /// Returns how a job ended that skipped entries.
-fn judged(mut text: String, left_out: u64, monitor: &JobMonitor) -> (Ending, String) {
-    if left_out > 0 {
-        text.push_str(&format!("; {} skipped", nra_text::counted(left_out, "entry", "entries")));
+fn ending(mut text: String, skipped: u64, monitor: &JobMonitor) -> (Ending, String) {
+    if skipped > 0 {
+        text.push_str(&format!("; {} skipped", nra_text::counted(skipped, "entry", "entries")));
     }
-    let whole = left_out == 0 && !monitor.degraded.load(Ordering::Relaxed);
+    let whole = skipped == 0 && !monitor.degraded.load(Ordering::Relaxed);
     (if whole { Ending::Done } else { Ending::Degraded }, text)
 }
 
@@ -329,9 +326,9 @@ fn compacting(archive: &dyn Archive) -> WriterOptions {
 }
 
 /// A monitor that cancels when the request is cancelled.
-struct Patience<'a>(&'a (dyn Fn() -> bool + Sync));
+struct Cancellable<'a>(&'a (dyn Fn() -> bool + Sync));
 
-impl Monitor for Patience<'_> {
+impl Monitor for Cancellable<'_> {
     fn warn(&self, _: Warning) {}
 
     fn cancelled(&self) -> bool {
@@ -339,10 +336,13 @@ impl Monitor for Patience<'_> {
     }
 }
 
-/// Estimates what compacting would save, until `goes_on` returns false. `archive` has the keys.
-pub fn weigh(archive: &dyn Archive, file: &Path, goes_on: &(dyn Fn() -> bool + Sync)) -> Event {
-    let planned = compact::plan(file, KEPT, &compacting(archive), &Patience(goes_on));
-    Event::CompactEstimate(planned.map_err(|error| error_message(&error)))
+/// Estimates what compacting would save, until `go_on` returns false. `archive` has the keys.
+pub fn compact_estimate(
+    archive: &dyn Archive,
+    file: &Path,
+    go_on: &(dyn Fn() -> bool + Sync),
+) -> std::result::Result<compact::Compaction, String> {
+    compact::plan(file, KEPT, &compacting(archive), &Cancellable(go_on)).map_err(|error| error_message(&error))
 }
 
 fn compacted(archive: &dyn Archive, file: &Path, commit: u64, monitor: &JobMonitor) -> Result<(Ending, String)> {
@@ -354,20 +354,20 @@ fn compacted(archive: &dyn Archive, file: &Path, commit: u64, monitor: &JobMonit
     monitor.tell(JobEvent::Written(KEPT));
     let (before, after) = (SizeStyle::Binary.show(done.before_bytes), SizeStyle::Binary.show(done.after_bytes));
     let dropped = nra_text::counted(done.dropped_commits, "commit is", "commits are");
-    Ok(judged(format!("{before} → {after}; {dropped} gone"), 0, monitor))
+    Ok(ending(format!("{before} → {after}; {dropped} gone"), 0, monitor))
 }
 
 fn convert(archive: &Arc<dyn Archive>, output: &Path, monitor: &JobMonitor) -> Result<(Ending, String)> {
     let format = target_of(output).unwrap_or(Target::Nra).format(output);
     let sink = Sink::Archive(Destination::new_file(output), format);
     let stats = convert_archive(Source::Archive(&**archive, &Selection::all()), sink, &Options::default(), monitor)?;
-    let name = glyphs::shown(std::os::unix::ffi::OsStrExt::as_bytes(output.as_os_str()));
+    let name = glyphs::printable(std::os::unix::ffi::OsStrExt::as_bytes(output.as_os_str()));
     let text = format!(
         "wrote {name}: {}, {}",
         nra_text::counted(stats.written.files, "file", "files"),
         SizeStyle::Binary.show(stats.written.archive_bytes)
     );
-    Ok(judged(text, stats.skipped, monitor))
+    Ok(ending(text, stats.skipped, monitor))
 }
 
 fn salvage_to(archive: &dyn Archive, output: &Path, message: &str, monitor: &JobMonitor) -> Result<(Ending, String)> {
@@ -381,9 +381,9 @@ fn salvage_to(archive: &dyn Archive, output: &Path, message: &str, monitor: &Job
         "salvaged {}, {} to {}",
         nra_text::counted(stats.written.entries, "entry", "entries"),
         SizeStyle::Binary.show(stats.written.content_bytes),
-        glyphs::shown(std::os::unix::ffi::OsStrExt::as_bytes(output.as_os_str())),
+        glyphs::printable(std::os::unix::ffi::OsStrExt::as_bytes(output.as_os_str())),
     );
-    Ok(judged(text, stats.damaged, monitor))
+    Ok(ending(text, stats.damaged, monitor))
 }
 
 fn verify(archive: &dyn Archive, ranges: Option<&[std::ops::Range<u64>]>, monitor: &JobMonitor) -> Result<Verdict> {
@@ -392,7 +392,7 @@ fn verify(archive: &dyn Archive, ranges: Option<&[std::ops::Range<u64>]>, monito
     archive.verify(Depth::Full, Some(&|entry| selection.matches(entry)), monitor)
 }
 
-/// Damages that are told of an archive from then on; the log of the job has more.
+/// Damages that are shown for the archive afterwards. The log of the job has more.
 const KNOWN: usize = 3;
 
 fn verified(verdict: &Verdict, monitor: &JobMonitor) -> (Ending, String) {
@@ -403,11 +403,11 @@ fn verified(verdict: &Verdict, monitor: &JobMonitor) -> (Ending, String) {
         ));
     }
     let damages = verdict.damage.iter().map(|damage| {
-        let name = |path: &EntryPath| glyphs::shown_within(path.as_bytes(), SAID.0);
+        let name = |path: &EntryPath| glyphs::printable_within(path.as_bytes(), MAX_WIDTH.0);
         let first: Vec<String> = damage.entries.iter().take(5).map(name).collect();
         let entries = nra_text::counted(damage.entry_count, "entry affected", "entries affected");
         let names = if first.is_empty() { String::new() } else { format!(": {}", first.join(", ")) };
-        let detail = glyphs::shown_within(damage.detail.as_bytes(), SAID.0);
+        let detail = glyphs::printable_within(damage.detail.as_bytes(), MAX_WIDTH.0);
         format!("{} at offset {}: {detail}; {entries}{names}", damage.structure, damage.offset)
     });
     damages.for_each(|damage| monitor.say(&damage));
@@ -437,28 +437,26 @@ pub fn expand(path: &Path) -> PathBuf {
 pub struct JobMonitor {
     id: JobId,
     events: Sender<Event>,
-    rein: JobControl,
+    control: JobControl,
     /// Done and expected entries, done and expected bytes.
     counts: [AtomicU64; 4],
     current: Mutex<Vec<u8>>,
-    /// Warnings that were told, their bytes, and those that were not.
+    /// Reported warnings, their bytes, and the number of hidden ones.
     warnings: [AtomicU64; 3],
-    /// The same of what has another name now, or was moved aside: it takes no room of what went
-    /// wrong.
+    /// The same for renamed and backed up files, which do not use up the limit for warnings.
     detours: [AtomicU64; 3],
     degraded: AtomicBool,
     started: Instant,
-    /// Milliseconds after the start when progress was last told.
+    /// Time of the last progress report, in milliseconds after the start.
     last: AtomicU64,
 }
 
 impl JobMonitor {
-    /// Returns the monitor of a job.
-    pub fn new(id: JobId, rein: JobControl, events: Sender<Event>) -> Self {
+    pub fn new(id: JobId, control: JobControl, events: Sender<Event>) -> Self {
         Self {
             id,
             events,
-            rein,
+            control,
             counts: Default::default(),
             current: Mutex::default(),
             warnings: Default::default(),
@@ -493,26 +491,26 @@ impl JobMonitor {
             hidden.fetch_add(1, Ordering::Relaxed);
             return;
         }
-        let warning = sentence(warning);
+        let warning = message(warning);
         count.fetch_add(1, Ordering::Relaxed);
         bytes.fetch_add(warning.len() as u64, Ordering::Relaxed);
         self.tell(JobEvent::Warning(warning));
     }
 
     fn tell(&self, news: JobEvent) {
-        // Nobody listens any more when the browser ends.
+        // The receiver is gone when the browser exits.
         drop(self.events.send(Event::Job(self.id, news)));
     }
 
     fn progress(&self) -> JobEvent {
         let [entries, all_entries, bytes, all_bytes] = [0, 1, 2, 3].map(|index| self.counts[index].load(Ordering::Relaxed));
         let current = self.current.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        JobEvent::Progress(Progress { entries, all_entries, bytes, all_bytes }, glyphs::shown_within(&current, SAID.0))
+        JobEvent::Progress(Progress { entries, all_entries, bytes, all_bytes }, glyphs::printable_within(&current, MAX_WIDTH.0))
     }
 
     /// Reports renamed files and backups.
     fn tell_detour(&self, done: &Extracted<'_>) {
-        let shown = |path: &[u8]| glyphs::shown_within(path, SAID.0);
+        let shown = |path: &[u8]| glyphs::printable_within(path, MAX_WIDTH.0);
         let say = |told: String| self.say_within(&self.detours, &told);
         match done.action {
             Action::Rename => say(format!("{} extracted as {}", shown(done.entry.path.as_bytes()), shown(done.path))),
@@ -533,7 +531,7 @@ impl JobMonitor {
 
 impl Monitor for JobMonitor {
     fn add(&self, counter: Counter, amount: u64) {
-        // What is taken of an input is not shown.
+        // Input bytes are not shown.
         if let Some(count) = self.counts.get(counter as usize * 2) {
             count.fetch_add(amount, Ordering::Relaxed);
         }
@@ -547,7 +545,7 @@ impl Monitor for JobMonitor {
     }
 
     fn current(&self, path: &[u8]) {
-        // A name that comes while another is written down is no loss.
+        // A name may be skipped if another thread sets one.
         if let Ok(mut current) = self.current.try_lock() {
             current.clear();
             current.extend_from_slice(path);
@@ -562,7 +560,7 @@ impl Monitor for JobMonitor {
     }
 
     fn cancelled(&self) -> bool {
-        self.rein.is_stopped()
+        self.control.is_stopped()
     }
 }
 
@@ -573,10 +571,10 @@ mod tests {
 
     use super::*;
 
-    /// Begins a job on a thread; what comes says that it has begun, or that it will not.
+    /// Starts a job on a thread. Returns a channel that receives whether it has started.
     fn begin(queue: &Arc<Queue>, id: JobId, writes: bool) -> mpsc::Receiver<bool> {
-        let (rein, (sender, receiver)) = (JobControl::new(id, writes, queue), mpsc::channel());
-        thread::spawn(move || sender.send(rein.begin(|_| {})));
+        let (control, (sender, receiver)) = (JobControl::new(id, writes, queue), mpsc::channel());
+        thread::spawn(move || sender.send(control.begin(|_| {})));
         receiver
     }
 
@@ -586,30 +584,30 @@ mod tests {
     #[test]
     fn stopped_extraction_reports_extracted_entries() {
         let (sender, _events) = crossbeam_channel::unbounded();
-        let teller = JobMonitor::new(1, JobControl::free(1), sender);
+        let monitor = JobMonitor::new(1, JobControl::free(1), sender);
         let extract = Task::Extract { ranges: Vec::new(), target: "out".into(), strip: 0, overwrite: Overwrite::Rename };
-        assert_eq!(left(&extract, &teller), "");
-        teller.expect(Counter::Entries, 70_000);
-        teller.add(Counter::Entries, 33_776);
-        assert_eq!(left(&extract, &teller), "; 33,776 of 70,000 entries are extracted and stay in out");
-        assert_eq!(left(&Task::Verify { ranges: None }, &teller), "");
+        assert_eq!(extracted_part(&extract, &monitor), "");
+        monitor.expect(Counter::Entries, 70_000);
+        monitor.add(Counter::Entries, 33_776);
+        assert_eq!(extracted_part(&extract, &monitor), "; 33,776 of 70,000 entries are extracted and stay in out");
+        assert_eq!(extracted_part(&Task::Verify { ranges: None }, &monitor), "");
     }
 
     #[test]
     fn job_log_is_bounded() {
-        for (sentence, most) in [("short", MAX_WARNINGS.0), (&"e\u{301}".repeat(1_000), 256)] {
+        for (warning, most) in [("short", MAX_WARNINGS.0), (&"e\u{301}".repeat(1_000), 256)] {
             let (sender, events) = crossbeam_channel::unbounded();
-            let teller = JobMonitor::new(1, JobControl::free(1), sender);
-            (0..1_100).for_each(|_| teller.say(sentence));
-            teller.end(Ending::Degraded, String::new());
-            let said = events.try_iter().filter_map(|event| match event {
-                Event::Job(_, JobEvent::Warning(said)) => Some(said),
+            let monitor = JobMonitor::new(1, JobControl::free(1), sender);
+            (0..1_100).for_each(|_| monitor.say(warning));
+            monitor.end(Ending::Degraded, String::new());
+            let warnings = events.try_iter().filter_map(|event| match event {
+                Event::Job(_, JobEvent::Warning(warning)) => Some(warning),
                 _ => None,
             });
-            let said: Vec<String> = said.collect();
-            let told = said.len() as u64 - 1;
-            assert!(told <= most && told > 80, "{told}");
-            assert_eq!(said.last().map(String::as_str), Some(format!("and {} more", nra_text::count(1_100 - told)).as_str()));
+            let warnings: Vec<String> = warnings.collect();
+            let shown = warnings.len() as u64 - 1;
+            assert!(shown <= most && shown > 80, "{shown}");
+            assert_eq!(warnings.last().map(String::as_str), Some(format!("and {} more", nra_text::count(1_100 - shown)).as_str()));
         }
     }
 
@@ -617,13 +615,13 @@ mod tests {
     fn paused_job_waits() {
         for stop in [false, true] {
             let queue = Arc::<Queue>::default();
-            let rein = JobControl::new(1, false, &queue);
-            assert!(rein.begin(|_| panic!("there is room")) && !rein.is_stopped());
-            queue.tell(1, |turn| turn.paused = true);
-            let (waiting, (sender, receiver)) = (rein.clone(), mpsc::channel());
+            let control = JobControl::new(1, false, &queue);
+            assert!(control.begin(|_| panic!("there is room")) && !control.is_stopped());
+            queue.update(1, |turn| turn.paused = true);
+            let (waiting, (sender, receiver)) = (control.clone(), mpsc::channel());
             let thread = thread::spawn(move || sender.send(waiting.is_stopped()));
             assert!(receiver.recv_timeout(SOON).is_err());
-            queue.tell(1, |turn| if stop { turn.stopped = true } else { turn.paused = false });
+            queue.update(1, |turn| if stop { turn.stopped = true } else { turn.paused = false });
             assert_eq!(receiver.recv(), Ok(stop));
             thread.join().unwrap().unwrap();
         }
@@ -635,18 +633,18 @@ mod tests {
         let begun = |receiver: &mpsc::Receiver<bool>| receiver.recv_timeout(LONG) == Ok(true);
         let waits = |receiver: &mpsc::Receiver<bool>| receiver.recv_timeout(SOON).is_err();
         let end = |id| JobControl { id, queue: Arc::clone(&queue) }.end();
-        // Of two that write one waits, and what does not write passes by.
+        // Only one job writes at a time. Others may pass the one that waits.
         let (first, second) = (begin(&queue, 1, true), begin(&queue, 2, true));
         assert!(begun(&first) && waits(&second));
         let (third, fourth) = (begin(&queue, 3, false), begin(&queue, 4, false));
         assert!(begun(&third) && waits(&fourth));
-        // Who is paused makes room, and may go on whenever that is over.
-        queue.tell(3, |turn| turn.paused = true);
+        // A paused job lets another one start, and may continue at any time.
+        queue.update(3, |turn| turn.paused = true);
         assert!(begun(&fourth) && waits(&second));
-        queue.tell(3, |turn| turn.paused = false);
-        // Who waits can be stopped.
+        queue.update(3, |turn| turn.paused = false);
+        // A waiting job can be stopped.
         let fifth = begin(&queue, 5, false);
-        queue.tell(5, |turn| turn.stopped = true);
+        queue.update(5, |turn| turn.stopped = true);
         assert_eq!(fifth.recv_timeout(LONG), Ok(false));
         end(5);
         end(1);

@@ -1,11 +1,11 @@
-//! Finds out which numbers marks mean.
+//! Determines the entries to mark, and their size.
 
 use std::ops::Range;
 
 use globset::{GlobBuilder, GlobMatcher};
 
 use crate::effect::MarksRequest;
-use crate::event::Event;
+use crate::event::Response;
 use crate::rows::{self, STRIDE, Scope};
 use crate::state::marks::{Among, tidy};
 use crate::workers::errors::error_message;
@@ -14,8 +14,8 @@ use nra_format::entry::{Entry, Kind};
 use nra_format::error::{Error, Result};
 use nra_format::path::EntryPath;
 
-/// Responder a request; `None` when nobody waits any more.
-pub fn answer(archive: &dyn Archive, request: MarksRequest, go_on: &dyn Fn() -> bool) -> Option<Event> {
+/// Responds to a request. Returns `None` if cancelled.
+pub fn answer(archive: &dyn Archive, request: MarksRequest, go_on: &dyn Fn() -> bool) -> Option<Response> {
     let (ranges, change) = match request {
         MarksRequest::Numbers(numbers, change) => (whole_of(archive, &numbers, go_on), change),
         MarksRequest::Glob(among, pattern, change) => (glob(archive, among, &pattern, go_on), change),
@@ -24,13 +24,13 @@ pub fn answer(archive: &dyn Archive, request: MarksRequest, go_on: &dyn Fn() -> 
     if matches!(ranges, Err(Error::Cancelled)) {
         return None;
     }
-    let marked = |ranges: Result<Vec<_>>| Event::Marked(ranges.map(tidy).map_err(|error| error_message(&error)), change);
+    let marked = |ranges: Result<Vec<_>>| Response::Marked(ranges.map(tidy).map_err(|error| error_message(&error)), change);
     ranges.transpose().map(marked)
 }
 
 /// Returns the numbers of entries and everything below them.
 fn whole_of(archive: &dyn Archive, numbers: &[u64], go_on: &dyn Fn() -> bool) -> Result<Option<Vec<Range<u64>>>> {
-    // Those that are read together stand side by side, whatever the order of the list is.
+    // In the order of the index, so that neighbours are read together.
     let mut numbers = numbers.to_vec();
     numbers.sort_unstable();
     let mut ranges = Vec::new();
@@ -43,8 +43,7 @@ fn whole_of(archive: &dyn Archive, numbers: &[u64], go_on: &dyn Fn() -> bool) ->
     Ok(Some(ranges))
 }
 
-/// Adds a range behind others, or to the last of them when it goes on there: millions may become
-/// one.
+/// Adds a range, or extends the last one if they are adjacent: millions may become one.
 fn join(ranges: &mut Vec<Range<u64>>, range: Range<u64>) {
     match ranges.last_mut().filter(|last| (last.start..=last.end).contains(&range.start)) {
         Some(last) => last.end = last.end.max(range.end),
@@ -52,8 +51,8 @@ fn join(ranges: &mut Vec<Range<u64>>, range: Range<u64>) {
     }
 }
 
-/// Sums up what the marks hold. A sum that does not read is a sum that is not shown.
-fn totals(archive: &dyn Archive, ranges: &[Range<u64>], go_on: &dyn Fn() -> bool) -> Option<Event> {
+/// Returns the size of the marked entries, unless part of the index is unreadable.
+fn totals(archive: &dyn Archive, ranges: &[Range<u64>], go_on: &dyn Fn() -> bool) -> Option<Response> {
     let mut bytes = Some(0u64);
     for (index, range) in (0u64..).zip(ranges) {
         if index.is_multiple_of(STRIDE) && !go_on() {
@@ -62,7 +61,7 @@ fn totals(archive: &dyn Archive, ranges: &[Range<u64>], go_on: &dyn Fn() -> bool
         let more = archive.totals(range.clone()).ok();
         bytes = bytes.zip(more).map(|(bytes, more)| bytes.saturating_add(more.content_bytes));
     }
-    Some(Event::MarkTotals(bytes))
+    Some(Response::MarkTotals(bytes))
 }
 
 /// Returns the numbers of an entry and everything below it.
@@ -73,8 +72,8 @@ fn whole(archive: &dyn Archive, number: u64, entry: &Entry, go_on: &dyn Fn() -> 
     }
 }
 
-/// Returns what a glob means: among the children of a directory, or at any depth below it when it
-/// has `/` or `**`. Among rows it is compared with their names, or the same way with their paths.
+/// Returns the matches of a glob: among the children of a directory, or at any depth below it if it
+/// has `/` or `**`. If only some rows count, it is matched with their names or paths.
 fn glob(
     archive: &dyn Archive,
     Among { directory, rows }: Among,
@@ -91,14 +90,14 @@ fn glob(
     let mut ranges = Vec::new();
     let is_deep = pattern.contains('/') || pattern.contains("**");
     if let Some(rows) = rows {
-        // Those that are read together stand side by side, whatever the order of the list is.
+        // In the order of the index, so that neighbours are read together.
         let mut numbers = rows.to_vec();
         numbers.sort_unstable();
         for (index, &number) in (0u64..).zip(&numbers) {
             if index.is_multiple_of(STRIDE) && !go_on() {
                 return Ok(None);
             }
-            // What does not read can't be told from what is meant.
+            // An unreadable entry cannot match.
             let Ok(entry) = archive.entry(number) else { continue };
             let name = || std::path::Path::new(<std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(entry.path.name()));
             if if is_deep { matches(&entry.path, &glob) } else { glob.is_match(name()) } {
@@ -115,7 +114,7 @@ fn glob(
                 return Ok(None);
             }
             let Ok(entry) = entry else {
-                // Numbers can't be counted over what does not read.
+                // After an unreadable entry, the numbers are unknown.
                 number = None;
                 continue;
             };

@@ -1,4 +1,4 @@
-//! Does effects on threads, which answer with events.
+//! Performs effects on threads, which respond with events.
 
 mod arrange;
 mod change_set;
@@ -15,36 +15,33 @@ mod read;
 mod worker;
 
 use std::cell::Cell;
-use std::path::PathBuf;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
 use crossbeam_channel::Sender;
 
-use crate::effect::{Effect, JumpRequest, MarksRequest, Request};
-use crate::event::Event;
+use crate::effect::{Effect, MarksRequest, Request};
+use crate::event::{Event, Failure, Response};
 use crate::requests::{RequestId, RequestKind, Requests};
-use crate::state::arrange::ArrangeRequest;
-use crate::state::finder::{FindRequest, FindResponse};
+use crate::state::finder::FindResponse;
 use crate::state::jobs::JobId;
-use crate::state::listing::RowsRequest;
-use crate::state::pane::{OccurrencesRequest, PreviewRequest};
+use crate::state::line::Facts;
+use crate::state::listing::{RowsError, RowsResponse};
+use crate::state::pane::{Found, PreviewResponse};
 use nra_format::archive::Archive;
-use nra_format::entry::Entry;
-use nra_format::path::EntryPath;
 
-use worker::{PROGRESS, RequestSender, ServePolicy, WorkerContext, WorkerRequest};
+use worker::{PROGRESS, Responder, ServePolicy, WorkerContext};
 
 pub use errors::{error_message, missing_password};
 pub use find::{Finder, rank};
 pub use worker::{FAULT, catch_fault};
 
-/// Returns memory for so many things, of which there may be millions, and which are gone again
-/// soon.
+/// Allocates a vector for `count` elements, of which there may be millions, and which is soon
+/// freed.
 ///
-/// Where they are many it is more from the beginning than glibc ever keeps: freed blocks of up to
-/// 32 MiB have it keep as much of everything else that is freed, in each thread. Of larger ones the
-/// system gives only what is written to, and takes all back.
+/// After glibc has freed a block of up to 32 MiB, it keeps as much of all freed memory, in each
+/// thread. Larger blocks take only the memory that is written to, and return all of it.
 fn room_for<T>(count: u64) -> Vec<T> {
     const FEW: usize = 64 << 10;
     const MANY: usize = 33 << 20;
@@ -55,98 +52,16 @@ fn room_for<T>(count: u64) -> Vec<T> {
 /// Threads that read an archive for the screen, and jobs.
 pub struct Workers {
     context: WorkerContext,
-    rows: RequestSender<RowsRequest>,
-    details: RequestSender<Vec<(u64, Entry)>>,
-    previews: RequestSender<PreviewRequest>,
-    stops: RequestSender<OccurrencesRequest>,
-    arrange: RequestSender<ArrangeRequest>,
-    map: RequestSender<Option<EntryPath>>,
-    jump: RequestSender<JumpRequest>,
-    find: RequestSender<Search>,
-    /// The search by typing is open.
-    searches: bool,
-    marks: RequestSender<MarksRequest>,
-    inspect: RequestSender<Entry>,
-    weigh: RequestSender<PathBuf>,
+    /// One thread per kind of request, started by the first one.
+    threads: HashMap<RequestKind, Sender<(RequestId, Request)>>,
     jobs: jobs::Jobs,
 }
 
-/// What the thread of the search by typing is asked.
-enum Search {
-    Find(FindRequest),
-    /// Nobody types any more: what was kept for the next letter may go.
-    Forget,
-}
-
 impl Workers {
-    /// Starts the threads. When this is dropped nobody waits for them any more: they end what they
-    /// are at, and themselves.
+    /// Returns the workers for an archive. Their threads end when they are dropped.
     pub fn start(archive: &Arc<dyn Archive>, events: &Sender<Event>) -> Self {
         let context = WorkerContext { archive: Arc::clone(archive), events: events.clone(), awaited: Arc::default() };
-        let mut finder = find::Finder::default();
-        let previewed = Arc::clone(archive);
-        Self {
-            rows: context.serve(ServePolicy::Newest, |archive, request, responder| {
-                // Rows that were given up for others need no answer.
-                if let Some(answer) = read::rows(archive, request, &|| responder.is_awaited()) {
-                    responder.respond(Event::Rows(answer));
-                }
-            }),
-            details: context.serve(ServePolicy::Newest, |archive, entries: Vec<(u64, Entry)>, responder| {
-                responder.respond(read::details(archive, &entries, &|| responder.is_awaited()));
-            }),
-            previews: context.serve(ServePolicy::Newest, move |_, request, responder| {
-                responder.respond(Event::Preview(read::preview(&previewed, request, &|| responder.is_awaited())));
-            }),
-            stops: context.serve(ServePolicy::Newest, |archive, request: OccurrencesRequest, responder| {
-                read::stops(archive, &request, &|| responder.is_awaited(), &mut |event| responder.respond(event));
-            }),
-            arrange: context.serve(ServePolicy::Newest, |archive, request: ArrangeRequest, responder| {
-                let told = Cell::new(Instant::now());
-                let share = |share: f64| {
-                    if told.get().elapsed() >= PROGRESS {
-                        told.set(Instant::now());
-                        responder.respond(Event::ArrangeProgress(share));
-                    }
-                    responder.is_awaited()
-                };
-                if let Some(answer) = arrange::arrange(archive, &request, &share) {
-                    responder.respond(Event::Arranged(answer));
-                }
-            }),
-            map: context.serve(ServePolicy::Newest, |archive, request, responder| {
-                if let Some(answer) = map::map(archive, Option::as_ref(&request), &|| responder.is_awaited()) {
-                    responder.respond(Event::Mapped(answer));
-                }
-            }),
-            jump: context.serve(ServePolicy::Newest, |archive, request, responder| {
-                let place = read::jump(archive, &request, &|| responder.is_awaited());
-                responder.respond(place);
-            }),
-            find: context.serve(ServePolicy::Newest, move |archive, search, responder| match search {
-                Search::Find(request) => finder.find(archive, &request, &mut |answer| {
-                    if let Some(answer) = answer {
-                        responder.respond(Event::Found(answer));
-                    }
-                    responder.is_awaited()
-                }),
-                Search::Forget => finder.forget(),
-            }),
-            searches: false,
-            marks: context.serve(ServePolicy::All, |archive, request, responder| {
-                if let Some(answer) = marks::answer(archive, request, &|| responder.is_awaited()) {
-                    responder.respond(answer);
-                }
-            }),
-            inspect: context.serve(ServePolicy::Newest, |archive, entry, responder| {
-                read::inspect(archive, &entry, &mut |event| responder.respond(event), &|| responder.is_awaited());
-            }),
-            weigh: context.serve(ServePolicy::Newest, |archive, file: PathBuf, responder| {
-                responder.respond(jobs::weigh(archive, &file, &|| responder.is_awaited()));
-            }),
-            jobs: jobs::Jobs::default(),
-            context,
-        }
+        Self { context, threads: HashMap::new(), jobs: jobs::Jobs::default() }
     }
 
     /// Returns the archive that is open.
@@ -157,19 +72,19 @@ impl Workers {
     /// Publishes which requests are awaited; workers stop the others.
     pub fn publish(&mut self, requests: &Requests) {
         self.context.awaited.publish(requests);
-        let searches = requests.is_made(RequestKind::Find);
-        if std::mem::replace(&mut self.searches, searches) && !searches {
-            drop(self.find.send((requests.newest(RequestKind::Find), Search::Forget)));
+        // A closed search needs no paths for the next letter.
+        if !requests.is_made(RequestKind::Find) {
+            self.threads.remove(&RequestKind::Find);
         }
     }
 
-    /// Returns what says whether the answer to a request is still awaited.
+    /// Returns a function that returns whether the response to a request is still awaited.
     pub fn awaits(&self, id: RequestId) -> impl Fn() -> bool + Send + 'static {
         let awaited = Arc::clone(&self.context.awaited);
         move || awaited.awaits(id)
     }
 
-    /// Lets the threads know that nothing is awaited any more. Jobs go on.
+    /// Cancels all requests. Jobs continue.
     pub fn rest(&self) {
         self.context.awaited.cancel_all();
     }
@@ -179,7 +94,7 @@ impl Workers {
         self.jobs.stop(id);
     }
 
-    /// Turns to another archive. Jobs go on with the one they were started for.
+    /// Replaces the archive. Jobs continue with the archive they were started for.
     pub fn turn_to(&mut self, archive: &Arc<dyn Archive>) {
         let jobs = std::mem::take(&mut self.jobs);
         *self = Self { jobs, ..Self::start(archive, &self.context.events) };
@@ -189,7 +104,7 @@ impl Workers {
     /// skips a request that is not awaited according to [`Workers::publish`].
     pub fn perform(&mut self, effect: Effect) -> Option<Effect> {
         match effect {
-            Effect::Request(id, request) => return self.request(id, request),
+            Effect::Request(id, request) if request.has_worker() => self.request(id, request),
             Effect::Start(id, task) => self.jobs.start(id, task, &self.context.archive, &self.context.events),
             Effect::Stop(id) => self.stop(id),
             Effect::Pause(id, pause) => self.jobs.pause(id, pause),
@@ -198,122 +113,153 @@ impl Workers {
         None
     }
 
-    /// Passes a request to its worker, and returns those that have none.
-    fn request(&mut self, id: RequestId, request: Request) -> Option<Effect> {
-        // The workers live as long as the channels.
-        match request {
-            Request::Rows(rows) => drop(self.rows.send((id, rows))),
-            Request::Details(entries) => drop(self.details.send((id, entries))),
-            Request::Jump(jump) => drop(self.jump.send((id, jump))),
-            Request::Arrange(arrange) => drop(self.arrange.send((id, arrange))),
-            Request::Map(directory) => drop(self.map.send((id, directory))),
-            Request::Preview(preview) => drop(self.previews.send((id, preview))),
-            Request::Occurrences(text) => drop(self.stops.send((id, text))),
-            Request::Find(find) => drop(self.find.send((id, Search::Find(find)))),
-            Request::Marks(marks) => drop(self.marks.send((id, marks))),
-            Request::Inspect(entry) => drop(self.inspect.send((id, entry))),
-            Request::CompactEstimate(file) => drop(self.weigh.send((id, file))),
+    /// Passes a request to its worker.
+    fn request(&mut self, id: RequestId, request: Request) {
+        let archive = Arc::clone(&self.context.archive);
+        let mut finder = None;
+        let work = move |request, responder: &Responder<'_>| {
+            let failed = fault_response(&request);
+            let respond = || {
+                respond(&archive, request, &mut finder, responder);
+                None
+            };
+            if let Some(failed) = catch_fault(Some(failed), respond) {
+                responder.respond(failed);
+            }
+        };
+        let policy = match id.kind {
             // Rare, and slow on a network file system.
-            Request::Check(check) => {
-                let failed = Event::CheckDone(Err(FAULT.to_owned()));
-                self.context.once(id, failed, move |archive| Some(Event::CheckDone(changes::check(archive, check))));
+            RequestKind::Check | RequestKind::Content | RequestKind::FreeSpace | RequestKind::Completions => {
+                return self.context.once(id, request, work);
             }
-            Request::Content(entry) => {
-                let failed = Event::Content(Err(FAULT.to_owned()));
-                self.context.once(id, failed, move |archive| Some(read::content(archive, &entry)));
-            }
-            Request::FreeSpace(typed) => {
-                self.context.once(id, Event::Error(FAULT.to_owned()), move |_| complete::room(&typed).map(Event::FreeSpace));
-            }
-            Request::Completions(typed, only_directories) => {
-                let complete = move |_: &dyn Archive| Some(complete::complete(&typed, only_directories));
-                self.context.once(id, Event::Error(FAULT.to_owned()), complete);
-            }
-            Request::Open(..) | Request::Commits | Request::Archives | Request::Copy(_) => {
-                return Some(Effect::Request(id, request));
-            }
+            RequestKind::Marks => ServePolicy::All,
+            _ => ServePolicy::Newest,
+        };
+        let thread = self.threads.entry(id.kind).or_insert_with(|| self.context.serve(policy, work));
+        // The thread lives as long as the channel.
+        drop(thread.send((id, request)));
+    }
+}
+
+/// Responds to a request, unless it is cancelled. `finder` has the paths of the last search.
+fn respond(archive: &Arc<dyn Archive>, request: Request, finder: &mut Option<Finder>, responder: &Responder<'_>) {
+    let (reader, go_on) = (&**archive, responder.is_awaited);
+    let response = match request {
+        Request::Rows(request) => read::rows(reader, request, go_on).map(Response::Rows),
+        Request::Details(entries) => Some(Response::Details(read::details(reader, &entries, go_on))),
+        Request::Jump(request) => Some(Response::Jumped(read::jump(reader, &request, go_on))),
+        Request::Preview(request) => Some(Response::Preview(read::preview(archive, request, go_on))),
+        Request::Occurrences(request) => read::occurrences(reader, &request, responder),
+        Request::Arrange(request) => {
+            let reported = Cell::new(Instant::now());
+            let share = |share: f64| {
+                if reported.get().elapsed() >= PROGRESS {
+                    reported.set(Instant::now());
+                    responder.respond(Response::ArrangeProgress(share));
+                }
+                go_on()
+            };
+            arrange::arrange(reader, &request, &share).map(Response::Arranged)
         }
-        None
+        Request::Map(directory) => map::map(reader, directory.as_ref(), go_on).map(Response::Mapped),
+        Request::Find(request) => {
+            finder.get_or_insert_default().find(reader, &request, &mut |found| {
+                if let Some(found) = found {
+                    responder.respond(Response::Found(found));
+                }
+                go_on()
+            });
+            None
+        }
+        Request::Marks(request) => marks::answer(reader, request, go_on),
+        Request::Inspect(entry) => read::inspect(reader, &entry, responder),
+        Request::CompactEstimate(file) => Some(Response::CompactEstimate(jobs::compact_estimate(reader, &file, go_on))),
+        Request::Check(check) => Some(Response::CheckDone(changes::check(reader, check))),
+        Request::Content(entry) => Some(read::content(reader, &entry)),
+        Request::FreeSpace(typed) => complete::free_space(&typed).map(Response::FreeSpace),
+        Request::Completions(typed, only_directories) => Some(Response::Completions(complete::paths(&typed, only_directories))),
+        Request::Open(..) | Request::Commits | Request::Archives | Request::Copy(_) => None,
+    };
+    if let Some(response) = response {
+        responder.respond(response);
     }
 }
 
-impl WorkerRequest for Search {
-    fn fault_response(&self) -> Event {
-        // What is not kept any more was for nobody.
-        let Self::Find(_) = self else { return Event::Tick };
-        let error = Some(FAULT.to_owned());
-        Event::Found(FindResponse { hits: Vec::new(), matches: 0, searched: 0, complete: true, error })
+/// Returns the response if the worker panics.
+fn fault_response(request: &Request) -> Response {
+    let fault = || FAULT.to_owned();
+    match request {
+        Request::Rows(rows) => Response::Rows(RowsResponse { want: rows.want.clone(), page: Err(RowsError::Failed(fault())) }),
+        // Unknown details are not shown.
+        Request::Details(entries) => {
+            let mut unknown: Vec<(u64, Facts)> = entries.iter().map(|(number, _)| (*number, Facts::default())).collect();
+            unknown.sort_by_key(|(number, _)| *number);
+            Response::Details(unknown)
+        }
+        Request::Jump(_) => Response::Jumped(Err(fault())),
+        Request::Preview(_) => {
+            Response::Preview(PreviewResponse { preview: Err(fault()), found: Found::Unsought, sealed: None, damage: None })
+        }
+        Request::Arrange(_) => Response::Arranged(Err(fault())),
+        Request::Map(_) => Response::Mapped(Err(fault())),
+        Request::Find(_) => Response::Found(FindResponse { complete: true, error: Some(fault()), ..FindResponse::default() }),
+        Request::Marks(MarksRequest::Numbers(_, change) | MarksRequest::Glob(.., change)) => {
+            Response::Marked(Err(fault()), *change)
+        }
+        Request::Marks(MarksRequest::Totals(_)) => Response::MarkTotals(None),
+        Request::Inspect(_) => Response::Inspected(Err(fault())),
+        Request::CompactEstimate(_) => Response::CompactEstimate(Err(fault())),
+        Request::Check(_) => Response::CheckDone(Err(fault())),
+        Request::Content(_) => Response::Content(Err(fault())),
+        _ => Response::Failed(Failure::Error(fault())),
     }
 }
 
-/// Performs an effect at once, as the workers would, and returns the events; `None` for effects
+/// Performs an effect as the workers would, but at once, and returns the events; `None` for effects
 /// that concern the terminal or open an archive.
 #[cfg(test)]
-pub fn answers(archive: &Arc<dyn Archive>, effect: Effect) -> Option<Vec<Event>> {
+pub fn perform_now(archive: &Arc<dyn Archive>, effect: Effect) -> Option<Vec<Event>> {
+    let (sender, events) = crossbeam_channel::unbounded();
     match effect {
-        Effect::Request(_, request) => responses(archive, request),
-        Effect::Start(id, task) => {
-            let (sender, events) = crossbeam_channel::unbounded();
-            let teller = jobs::JobMonitor::new(id, jobs::JobControl::free(id), sender);
-            let (ending, text) = jobs::perform(archive, &task, &teller);
-            teller.end(ending, text);
-            Some(events.try_iter().collect())
+        // Free space differs from machine to machine.
+        Effect::Request(_, Request::FreeSpace(_)) => {}
+        Effect::Request(id, request) if request.has_worker() => {
+            respond(archive, request, &mut None, &Responder { id, events: &sender, is_awaited: &|| true });
         }
-        _ => None,
+        Effect::Start(id, task) => {
+            let monitor = jobs::JobMonitor::new(id, jobs::JobControl::free(id), sender);
+            let (ending, text) = jobs::perform(archive, &task, &monitor);
+            monitor.end(ending, text);
+        }
+        _ => return None,
     }
-}
-
-/// Returns the responses to a request; `None` for requests that open an archive or need the
-/// terminal.
-#[cfg(test)]
-fn responses(shared: &Arc<dyn Archive>, request: Request) -> Option<Vec<Event>> {
-    let archive = &**shared;
-    let mut events = Vec::new();
-    match request {
-        Request::Rows(request) => events.push(Event::Rows(read::rows(archive, request, &|| true)?)),
-        Request::Details(entries) => events.push(read::details(archive, &entries, &|| true)),
-        Request::Preview(request) => events.push(Event::Preview(read::preview(shared, request, &|| true))),
-        Request::Occurrences(request) => read::stops(archive, &request, &|| true, &mut |event| events.push(event)),
-        Request::Arrange(request) => events.extend(arrange::arrange(archive, &request, &|_| true).map(Event::Arranged)),
-        Request::Map(directory) => events.push(Event::Mapped(map::map(archive, directory.as_ref(), &|| true)?)),
-        Request::Jump(request) => events.push(read::jump(archive, &request, &|| true)),
-        Request::Find(request) => find::Finder::default().find(archive, &request, &mut |answer| {
-            events.extend(answer.map(Event::Found));
-            true
-        }),
-        Request::Marks(marks) => events.push(marks::answer(archive, marks, &|| true)?),
-        // It differs from machine to machine.
-        Request::FreeSpace(_) => {}
-        Request::Content(entry) => events.push(read::content(archive, &entry)),
-        Request::CompactEstimate(file) => events.push(jobs::weigh(archive, &file, &|| true)),
-        Request::Completions(typed, only_directories) => events.push(complete::complete(&typed, only_directories)),
-        Request::Check(check) => events.push(Event::CheckDone(changes::check(archive, check))),
-        Request::Inspect(entry) => read::inspect(archive, &entry, &mut |event| events.push(event), &|| true),
-        Request::Open(..) | Request::Commits | Request::Archives | Request::Copy(_) => return None,
-    }
-    Some(events)
+    Some(events.try_iter().collect())
 }
 
 #[cfg(test)]
 mod tests {
     use std::ops::Range;
+    use std::path::PathBuf;
     use std::time::Duration;
 
     use crossbeam_channel::unbounded;
 
     use super::*;
-    use crate::effect::Check;
+    use crate::effect::{Check, JumpRequest};
     use crate::preview;
     use crate::rows::{Scope, Want};
-    use crate::state::arrange::{Arrangement, Sort};
+    use crate::state::arrange::{ArrangeRequest, Arrangement, Sort};
+    use crate::state::finder::FindRequest;
     use crate::state::jobs::JobEvent;
+    use crate::state::listing::RowsRequest;
     use crate::state::marks::Change;
+    use crate::state::pane::{OccurrencesRequest, PreviewRequest};
     use crate::state::pending::{PendingChange, PendingChanges};
     use crate::task::Task;
     use nra_format::archive::{Access, Depth, Info, Part, Totals, Verdict};
     use nra_format::crypt::Keyring;
     use nra_format::digest::Digest;
-    use nra_format::entry::Kind;
+    use nra_format::entry::{Entry, Kind};
     use nra_format::error::Result;
     use nra_format::path::EntryPath;
     use nra_format::progress::Monitor;
@@ -397,7 +343,7 @@ mod tests {
             Request::Occurrences(OccurrencesRequest { entry: entry.clone(), needle: "x".to_owned(), by_line: false }),
             Request::Arrange(ArrangeRequest { directory: None, open: Default::default(), arrangement }),
             Request::Map(None),
-            Request::Jump(JumpRequest { scope, from: 0, behind: false, typed: "x".to_owned() }),
+            Request::Jump(JumpRequest { scope, from: 0, after: false, typed: "x".to_owned() }),
             Request::Find(FindRequest { directory: None, pattern: "x".to_owned() }),
             Request::Marks(MarksRequest::Totals(Arc::new(vec![0..1, 2..3]))),
             Request::Marks(MarksRequest::Numbers(Arc::new(vec![0]), Change::Add)),
@@ -416,9 +362,8 @@ mod tests {
             let is_last = |event: &Event| !matches!(event, Event::Job(_, JobEvent::Progress(..)));
             let answer = std::iter::from_fn(|| told.recv_timeout(LONG).ok()).find(is_last);
             let answer = answer.unwrap_or_else(|| panic!("no answer to {begun}"));
-            // A fact, or a sum, that is not known is not shown.
-            let quiet =
-                matches!(&answer, Event::Response(_, event) if matches!(**event, Event::Details(..) | Event::MarkTotals(..)));
+            // Unknown details and sums are not shown.
+            let quiet = matches!(&answer, Event::Response(_, Response::Details(..) | Response::MarkTotals(..)));
             assert!(quiet || format!("{answer:?}").contains("internal error"), "{begun}: {answer:?}");
         }
     }

@@ -1,4 +1,4 @@
-//! Everything that is known of an entry: facts, where its content lies, and who shares it.
+//! The properties of an entry: facts, the position of its content, and entries that share it.
 
 use crate::glyphs;
 use crate::preview::details::{self, Details};
@@ -10,18 +10,14 @@ use nra_format::error::{Error, Result};
 use nra_format::zeros::each_run;
 use nra_text::{self, SizeStyle};
 
-/// Runs of content that are listed.
+/// Maximum number of runs of content that are listed.
 const RUNS: usize = 12;
-/// Entries of the same content that are listed.
+/// Maximum number of entries with the same content that are listed.
 const PARTNERS: usize = 20;
-/// After so many entries it is time to look whether somebody still waits.
+/// Interval, in entries, for checking whether the request was cancelled.
 const STRIDE: usize = 4_096;
 
-/// Collects what is known without a look at other entries.
-///
-/// # Errors
-///
-/// As reading the index does.
+/// Collects the properties that need no other entries.
 pub fn facts(archive: &dyn Archive, entry: &Entry, go_on: &dyn Fn() -> bool) -> Result<Details> {
     let mut details = details::load(archive, entry, true, 0, go_on)?;
     if entry.kind != Kind::File {
@@ -43,11 +39,11 @@ pub fn facts(archive: &dyn Archive, entry: &Entry, go_on: &dyn Fn() -> bool) -> 
     Ok(details)
 }
 
-/// Longest content whose digest is computed for the eye, bytes.
+/// Maximum length of content whose digest is computed, bytes.
 const DIGEST_BYTES: u64 = 256 << 20;
 
-/// Adds what takes longer: the digest of content, which other entries have the same stored for
-/// them, or what a directory holds. `None` when nobody waits any more.
+/// Adds properties that take longer: the digest of content and the entries that share it, or the
+/// summary of a directory. Returns `None` if cancelled.
 pub fn more(archive: &dyn Archive, entry: &Entry, mut details: Details, go_on: &dyn Fn() -> bool) -> Option<Details> {
     match entry.kind {
         Kind::Directory => {
@@ -76,7 +72,7 @@ fn digest(archive: &dyn Archive, entry: &Entry, details: &mut Details, go_on: &d
     });
     match read {
         Err(Error::Cancelled) => return None,
-        // Nothing is the digest of what does not read.
+        // Unreadable content has no digest.
         Err(_) => {}
         Ok(()) => details.field("digest", &Digest::from(digest.finalize()).to_string()),
     }
@@ -103,7 +99,7 @@ fn partners(archive: &dyn Archive, entry: &Entry, details: &mut Details, go_on: 
     let value = if count == 0 { "no other entry".to_owned() } else { nra_text::counted(count, "other entry", "other entries") };
     details.field("shared with", &value);
     for path in &first {
-        details.field("", &glyphs::shown(path.as_bytes()));
+        details.field("", &glyphs::printable(path.as_bytes()));
     }
     if count > first.len() as u64 {
         details.field("", "…");
@@ -134,7 +130,7 @@ mod tests {
         assert!(details.lines.contains(&Line::Field(String::new(), "d/c".to_owned())));
         assert_eq!(more(&*archive, &entry, Details::default(), &|| false), None);
         let (_, directory) = archive.find(b"d").unwrap().unwrap();
-        // One file below it is no summary.
+        // One file needs no summary.
         assert_eq!(more(&*archive, &directory, Details::default(), &|| true), Some(Details::default()));
     }
 }

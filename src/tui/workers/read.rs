@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::effect::JumpRequest;
-use crate::event::Event;
+use crate::event::{Failure, Response};
 use crate::open_target::OpenTarget;
 use crate::preview;
 use crate::preview::seek::{self, Place, Seek};
@@ -14,7 +14,7 @@ use crate::state::listing::{RowsError, RowsRequest, RowsResponse};
 use crate::state::pane::{Found, OccurrencesRequest, OccurrencesResponse, PreviewRequest, PreviewResponse};
 use crate::workers::errors::{error_message, missing_password};
 use crate::workers::properties;
-use crate::workers::worker::PROGRESS;
+use crate::workers::worker::{PROGRESS, Responder};
 use nra_format::archive::Archive;
 use nra_format::entry::{Entry, Kind};
 use nra_format::error::{Error, Result};
@@ -29,13 +29,13 @@ pub fn rows(archive: &dyn Archive, request: RowsRequest, go_on: &dyn Fn() -> boo
     Some(RowsResponse { want, page })
 }
 
-pub fn jump(archive: &dyn Archive, request: &JumpRequest, go_on: &dyn Fn() -> bool) -> Event {
-    let place = rows::jump::place(archive, &request.scope, request.from, request.behind, &request.typed, go_on);
-    Event::Jumped(place.map_err(|error| error_message(&error)))
+pub fn jump(archive: &dyn Archive, request: &JumpRequest, go_on: &dyn Fn() -> bool) -> std::result::Result<Option<u64>, String> {
+    rows::jump::place(archive, &request.scope, request.from, request.after, &request.typed, go_on)
+        .map_err(|error| error_message(&error))
 }
 
 /// Reads details of rows as long as they are awaited, and returns those read by then.
-pub fn details(archive: &dyn Archive, entries: &[(u64, Entry)], go_on: &dyn Fn() -> bool) -> Event {
+pub fn details(archive: &dyn Archive, entries: &[(u64, Entry)], go_on: &dyn Fn() -> bool) -> Vec<(u64, Facts)> {
     let mut known: Vec<(u64, Facts)> = Vec::new();
     for (number, entry) in entries {
         // Details that cannot be read are not shown.
@@ -50,7 +50,7 @@ pub fn details(archive: &dyn Archive, entries: &[(u64, Entry)], go_on: &dyn Fn()
         }
     }
     known.sort_by_key(|(number, _)| *number);
-    Event::Details(known)
+    known
 }
 
 fn fact(archive: &dyn Archive, entry: &Entry, go_on: &dyn Fn() -> bool) -> Result<Facts> {
@@ -71,14 +71,19 @@ fn fact(archive: &dyn Archive, entry: &Entry, go_on: &dyn Fn() -> bool) -> Resul
 
 pub fn preview(archive: &Arc<dyn Archive>, request: PreviewRequest, awaited: &dyn Fn() -> bool) -> PreviewResponse {
     let PreviewRequest { entry, mut request } = request;
+    let failed = |error: &Error, found| PreviewResponse {
+        preview: Err(error_message(error)),
+        found,
+        sealed: missing_password(error),
+        damage: None,
+    };
     let mut found = Found::Unsought;
     if let Some(seek) = request.seek.take() {
         match seek::place(&**archive, &entry, &seek, awaited) {
             Ok(Some(Place { offset, line, around })) => {
                 found = if around { Found::Around(offset) } else { Found::At(offset) };
                 request.place = offset;
-                // A row whose place its quotes tell is the first one: of the line breaks before it
-                // some may stand within quotes.
+                // The window starts with the row: line breaks before it may be quoted.
                 let back = if matches!(seek, Seek::Row(..)) { 1 } else { request.limits.back() };
                 request.offset = offset.saturating_sub(back);
                 request.anchor = line.map(|line| (offset, line));
@@ -87,64 +92,52 @@ pub fn preview(archive: &Arc<dyn Archive>, request: PreviewRequest, awaited: &dy
                 let found = Found::Nowhere;
                 return PreviewResponse { preview: Err(String::new()), found, sealed: None, damage: None };
             }
-            Err(error) => {
-                let sealed = missing_password(&error);
-                return PreviewResponse { preview: Err(error_message(&error)), found, sealed, damage: None };
-            }
+            Err(error) => return failed(&error, found),
         }
     }
-    let loaded = preview::load_around_damage(archive, &entry, &request, awaited);
-    let sealed = loaded.as_ref().err().and_then(missing_password);
-    let (preview, damage) = match loaded {
-        Ok((preview, damage)) => (Ok(preview), damage.map(|error| error_message(&error))),
-        Err(error) => (Err(error_message(&error)), None),
-    };
-    PreviewResponse { preview, found, sealed, damage }
+    match preview::load_around_damage(archive, &entry, &request, awaited) {
+        Ok((preview, damage)) => {
+            let damage = damage.map(|error| error_message(&error));
+            PreviewResponse { preview: Ok(preview), found, sealed: None, damage }
+        }
+        Err(error) => failed(&error, found),
+    }
 }
 
-/// Reports all occurrences of a text, and those found so far from time to time.
-pub fn stops(archive: &dyn Archive, request: &OccurrencesRequest, awaited: &dyn Fn() -> bool, tell: &mut dyn FnMut(Event)) {
+/// Finds all occurrences of a text, and reports those found so far from time to time. After damage,
+/// the last report stands.
+pub fn occurrences(archive: &dyn Archive, request: &OccurrencesRequest, responder: &Responder<'_>) -> Option<Response> {
     let OccurrencesRequest { entry, needle, by_line } = request;
-    let answer = |places: &[u64], all| Event::Occurrences(OccurrencesResponse { places: places.into(), all });
-    let mut told = Instant::now();
-    let found = seek::stops(archive, entry, needle, *by_line, awaited, &mut |places| {
-        if told.elapsed() >= PROGRESS {
-            told = Instant::now();
-            tell(answer(places, false));
+    let response = |places: &[u64], all| Response::Occurrences(OccurrencesResponse { places: places.into(), all });
+    let mut reported = Instant::now();
+    let found = seek::stops(archive, entry, needle, *by_line, responder.is_awaited, &mut |places| {
+        if reported.elapsed() >= PROGRESS {
+            reported = Instant::now();
+            responder.respond(response(places, false));
         }
     });
-    // After damage, the count so far stays.
-    if let Ok((places, all)) = found {
-        tell(answer(&places, all));
-    }
+    found.ok().map(|(places, all)| response(&places, all))
 }
 
 /// Most content that clipboards of terminals accept, bytes.
 const CLIPBOARD: u64 = 64 << 10;
 
 /// Reads the content of an entry for the clipboard.
-pub fn content(archive: &dyn Archive, entry: &Entry) -> Event {
+pub fn content(archive: &dyn Archive, entry: &Entry) -> Response {
     if entry.size > CLIPBOARD {
-        return Event::Content(Err("the content is too large for the clipboard: 64 KiB at most".to_owned()));
+        return Response::Content(Err("The content is too large for the clipboard: 64 KiB at most".to_owned()));
     }
-    let mut content = vec![0; usize::try_from(entry.size).expect("no more than a clipboard takes")];
-    match archive.read_at(entry, 0, &mut content) {
-        Ok(read) => {
-            content.truncate(read);
-            Event::Content(Ok(content))
-        }
-        Err(error) => match missing_password(&error) {
-            Some(wrong) => Event::Locked(OpenTarget::Unlocked, wrong),
-            None => Event::Content(Err(error_message(&error))),
-        },
+    let content = archive.read_all(entry, CLIPBOARD);
+    match content.as_ref().err().and_then(missing_password) {
+        Some(wrong) => Response::Failed(Failure::Locked(OpenTarget::Unlocked, wrong)),
+        None => Response::Content(content.map_err(|error| error_message(&error))),
     }
 }
 
-/// Reports the properties of an entry, and again with those that need a search of all entries.
-pub fn inspect(archive: &dyn Archive, entry: &Entry, tell: &mut dyn FnMut(Event), go_on: &dyn Fn() -> bool) {
-    let details = properties::facts(archive, entry, go_on).map_err(|error| error_message(&error));
-    tell(Event::Inspected(details.clone()));
-    if let Some(details) = details.ok().and_then(|details| properties::more(archive, entry, details, go_on)) {
-        tell(Event::Inspected(Ok(details)));
-    }
+/// Reports the properties of an entry, and returns them with those that need a search of all
+/// entries.
+pub fn inspect(archive: &dyn Archive, entry: &Entry, responder: &Responder<'_>) -> Option<Response> {
+    let details = properties::facts(archive, entry, responder.is_awaited).map_err(|error| error_message(&error));
+    responder.respond(Response::Inspected(details.clone()));
+    properties::more(archive, entry, details.ok()?, responder.is_awaited).map(|details| Response::Inspected(Ok(details)))
 }

@@ -29,36 +29,28 @@ const FRONT: u16 = 2;
 /// A window of lines. Folded lines are hidden.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Page {
-    /// All lines.
     lines: Vec<Line>,
     /// For each line, the index of the line that closes what it opens, or its own index.
     ends: Vec<usize>,
     /// Lines whose object or array is folded.
     folded: BTreeSet<usize>,
-    /// Indices of the visible lines.
     rows: Vec<usize>,
     /// Every line of the content is a separate value.
     by_line: bool,
-    /// The window starts at the start of the content.
     at_start: bool,
     /// The window ends at the end of the content, or of the shown part.
     at_end: bool,
-    /// Offset of its end in the content, in bytes.
     end: u64,
 }
 
 /// What to fold or unfold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fold {
-    /// Toggles the row under the cursor.
     Toggle,
     /// Folds the row under the cursor. If it cannot be folded, moves the cursor to its parent.
     Close,
-    /// Unfolds the row under the cursor.
     Open,
-    /// Folds everything.
     CloseAll,
-    /// Unfolds everything.
     OpenAll,
 }
 
@@ -236,10 +228,6 @@ pub fn is_lines(head: &[u8]) -> bool {
 }
 
 /// Loads an entry as indented lines: a window of JSON Lines, or the start of other JSON.
-///
-/// # Errors
-///
-/// Errors from reading the archive.
 pub fn load(archive: &dyn Archive, entry: &Entry, request: &Request, is_lines_format: bool) -> Result<Page> {
     let offset = if is_lines_format { request.offset } else { 0 };
     let window = Window::read(archive, entry, offset, 1, request.limits.window)?;

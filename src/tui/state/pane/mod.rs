@@ -1,7 +1,6 @@
 //! The preview: entry, form, loaded window, scroll position.
 
 mod seek;
-mod walk;
 
 pub use seek::{Occurrences, OccurrencesRequest, OccurrencesResponse};
 
@@ -11,20 +10,18 @@ use crate::canvas::Canvas;
 use crate::limits::Limits;
 use crate::preview::json::Fold;
 use crate::preview::seek::{self as places, Needle, Seek};
+use crate::preview::walk::{RowPart, Walk};
 use crate::preview::{Body, Form, Preview, Request, Scroll, Scrolled, hex};
 use nra_format::entry::{Entry, Kind};
 
-use walk::{RowPart, Walk};
-
-/// The cursor rests this long before its entry is read.
+/// Time without cursor movement before an entry is loaded.
 const REST: Duration = Duration::from_millis(60);
-/// With fewer rows than this between the screen and the end of the window more is read.
+/// More rows are loaded if fewer than this are left between the screen and the end of the window.
 const MARGIN: usize = 64;
 
 /// Requests a preview.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PreviewRequest {
-    /// The entry.
     pub entry: Entry,
     /// Part and form.
     pub request: Request,
@@ -33,9 +30,7 @@ pub struct PreviewRequest {
 /// A preview, or why there is none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PreviewResponse {
-    /// The preview.
     pub preview: Result<Preview, String>,
-    /// The result of a search.
     pub found: Found,
     /// The content needs a password; true if a wrong one was given.
     pub sealed: Option<bool>,
@@ -53,18 +48,14 @@ pub enum Found {
     At(u64),
     /// A match at this offset, bytes, after the search has wrapped.
     Around(u64),
-    /// No match.
     Nowhere,
 }
 
 /// The preview pane.
 #[derive(Debug, Clone, Default)]
 pub struct Pane {
-    /// The chosen form.
     pub form: Form,
-    /// The loaded preview.
     pub preview: Option<Result<Preview, String>>,
-    /// The scroll position.
     pub scroll: Scroll,
     /// The last search text.
     pub needle: Needle,
@@ -84,13 +75,10 @@ pub struct Pane {
     found: Option<u64>,
     /// Occurrences of the search text.
     pub(super) stops: Option<Occurrences>,
-    /// Columns of the pane.
     width: u16,
     /// Columns for rows.
     columns: u16,
-    /// How pictures are drawn.
     pub canvas: Canvas,
-    /// Limits for reading.
     pub limits: Limits,
 }
 
@@ -120,43 +108,29 @@ impl Pane {
         if self.entry.as_ref() == entry {
             return;
         }
-        self.forget();
+        self.clear();
         self.entry = entry.cloned();
         self.due = self.entry.as_ref().map(|_| now + REST);
     }
 
-    /// Returns an empty pane with the same settings.
-    pub fn renewed(&self) -> Self {
-        let scroll = Scroll { wrap: self.scroll.wrap, ..Scroll::default() };
-        Self {
+    /// Empties the pane, and keeps its settings.
+    pub fn clear(&mut self) {
+        *self = Self {
             form: self.form,
-            needle: self.needle.clone(),
+            needle: std::mem::take(&mut self.needle),
             width: self.width,
             columns: self.columns,
             canvas: self.canvas,
             limits: self.limits,
-            scroll,
+            scroll: Scroll { wrap: self.scroll.wrap, ..Scroll::default() },
             ..Self::default()
-        }
-    }
-
-    /// Empties the pane.
-    pub fn forget(&mut self) {
-        self.entry = None;
-        self.preview = None;
-        self.sealed = None;
-        self.found = None;
-        self.stops = None;
-        self.due = None;
-        self.waiting = None;
-        self.seeking = false;
-        self.scroll = Scroll { wrap: self.scroll.wrap, ..Scroll::default() };
+        };
     }
 
     /// Loads the entry now, if it is due or will be.
     pub fn hurry(&mut self) -> Option<PreviewRequest> {
         self.due.take()?;
-        Some(self.ask(0, None, 0))
+        Some(self.request(0, None, 0))
     }
 
     /// Loads the entry if it is due.
@@ -172,7 +146,7 @@ impl Pane {
         self.due = None;
         let place = self.place();
         let anchor = self.anchor();
-        Some(self.ask(place.saturating_sub(self.limits.back()), anchor, place))
+        Some(self.request(place.saturating_sub(self.limits.back()), anchor, place))
     }
 
     /// Sets the columns for rows, and keeps the position.
@@ -215,17 +189,17 @@ impl Pane {
     }
 
     /// Shows a preview. Returns the damage that the preview does not show.
-    pub fn show_loaded(&mut self, answer: PreviewResponse) -> Option<String> {
+    pub fn show_loaded(&mut self, response: PreviewResponse) -> Option<String> {
         let awaited = self.waiting.take().unwrap_or(0);
         let sought_text = self.is_seeking_text();
         self.seeking = false;
-        let place = match (answer.found, answer.preview.as_ref().err()) {
+        let place = match (response.found, response.preview.as_ref().err()) {
             // Keep the preview.
             (Found::Nowhere, _) => {
                 self.stops = None;
                 return None;
             }
-            (_, Some(error)) if answer.sealed.is_none() && self.is_in_form() => {
+            (_, Some(error)) if response.sealed.is_none() && self.is_in_form() => {
                 if sought_text {
                     self.stops = None;
                 }
@@ -238,15 +212,15 @@ impl Pane {
                 place
             }
         };
-        if let Ok(preview) = &answer.preview {
+        if let Ok(preview) = &response.preview {
             let window = preview.body.scrolled();
             // The cursor stays if the position is the same.
             let stays = |rows: &&dyn Scrolled| {
-                answer.found == Found::Unsought && rows.has_cursor() && rows.offset(self.scroll.top) == place
+                response.found == Found::Unsought && rows.has_cursor() && rows.offset(self.scroll.top) == place
             };
             let cursor = self.rows().filter(stays).map_or(place, |rows| rows.offset(self.scroll.cursor));
             let again = self.rows().is_some_and(|rows| rows.offset(self.scroll.top) == place);
-            self.scroll.part = if again && answer.found == Found::Unsought { self.scroll.part } else { 0 };
+            self.scroll.part = if again && response.found == Found::Unsought { self.scroll.part } else { 0 };
             self.scroll.top = if place == 0 { 0 } else { window.row(place) };
             self.scroll.cursor = window.row(cursor).max(self.scroll.top);
             if place >= preview.size {
@@ -254,13 +228,13 @@ impl Pane {
                 let walk = Walk { rows: window, wrap: self.wrapped() };
                 let end = walk.end(usize::from(self.canvas.cells.1) + 1);
                 self.go(walk.last(self.scroll.top).min(end));
-            } else if let (Body::Text(page), Found::At(_) | Found::Around(_)) = (&preview.body, answer.found) {
+            } else if let (Body::Text(page), Found::At(_) | Found::Around(_)) = (&preview.body, response.found) {
                 (self.scroll.left, self.scroll.part) = self.reveal(page);
             }
         }
-        self.sealed = answer.sealed;
-        self.preview = Some(answer.preview);
-        answer.damage
+        self.sealed = response.sealed;
+        self.preview = Some(response.preview);
+        response.damage
     }
 
     /// Returns whether content is shown in the chosen form.
@@ -283,7 +257,7 @@ impl Pane {
         self.scroll.at = None;
         let walk = Walk { rows: window, wrap: self.wrapped() };
         let (top, cursor, count) = (walk.top(&self.scroll), self.scroll.cursor, rows.unsigned_abs());
-        // Where there is more, the screen is filled from the next window.
+        // If there is more, the next window fills the screen.
         let most = if window.at_end() { walk.end(height) } else { walk.last(last) };
         let (top, cursor) = match rows {
             _ if window.has_cursor() => walk.with_cursor(top, cursor, rows, height),
@@ -302,24 +276,24 @@ impl Pane {
                 return None;
             }
             if last == 0 {
-                // A line as long as a window is as good as read.
+                // The rest of a line as long as the window is not shown.
                 let end = window.end();
-                return Some(self.ask(end, None, end));
+                return Some(self.request(end, None, end));
             }
-            // The row in view becomes the middle of the next window, or its first one where rows
-            // are so long that there are only a few.
+            // The row in view will be in the middle of the next window, or its first row if rows are so
+            // long that there are only a few.
             let from = if top > MARGIN { top - MARGIN } else { top };
             if from > 0 {
-                return Some(self.ask_from(from, place));
+                return Some(self.request_from(from, place));
             }
             if cursor == last {
                 let place = window.offset(cursor);
-                return Some(self.ask_from(cursor, place));
+                return Some(self.request_from(cursor, place));
             }
         }
         if !window.at_start() && top < MARGIN {
             let anchor = self.anchor();
-            return Some(self.ask(place.saturating_sub(self.limits.back()), anchor, place));
+            return Some(self.request(place.saturating_sub(self.limits.back()), anchor, place));
         }
         None
     }
@@ -328,7 +302,7 @@ impl Pane {
     pub fn to_end(&mut self, end: bool, height: usize) -> Option<PreviewRequest> {
         if self.is_unreadable() {
             let size = self.entry.as_ref().filter(|_| end).map_or(0, |entry| entry.size);
-            return Some(self.ask(size.saturating_sub(self.limits.back() / 4), None, size));
+            return Some(self.request(size.saturating_sub(self.limits.back() / 4), None, size));
         }
         let Some(Ok(preview)) = &self.preview else { return None };
         let window = preview.body.scrolled();
@@ -347,9 +321,9 @@ impl Pane {
             {
                 return Some(self.seek(Seek::End(offset, line)));
             }
-            return Some(self.ask(size.saturating_sub(self.limits.back() / 4), None, size));
+            return Some(self.request(size.saturating_sub(self.limits.back() / 4), None, size));
         }
-        Some(self.ask(0, None, 0))
+        Some(self.request(0, None, 0))
     }
 
     /// Scrolls to the side.
@@ -362,7 +336,7 @@ impl Pane {
         let Some(Ok(Preview { body: Body::Json(page), .. })) = &mut self.preview else { return false };
         let above = self.scroll.cursor.saturating_sub(self.scroll.top);
         let Some(cursor) = page.fold(self.scroll.cursor, fold) else { return false };
-        // The cursor stays in its row of the screen, unless it goes up.
+        // The cursor keeps its screen row, unless it moves up.
         self.scroll.part = if cursor <= self.scroll.top { 0 } else { self.scroll.part };
         self.scroll.top = if cursor < self.scroll.top { cursor } else { self.scroll.top.max(cursor.saturating_sub(above)) };
         self.scroll.cursor = cursor;
@@ -380,22 +354,22 @@ impl Pane {
         again
     }
 
-    /// Returns the columns rows are wrapped to, if they are.
+    /// Returns the columns that rows are wrapped to, if any.
     fn wrapped(&self) -> Option<u16> {
         self.scroll.wrap.then_some(self.columns)
     }
 
-    /// Returns the ways through what is loaded.
+    /// Returns the loaded rows as drawn.
     fn walk(&self) -> Option<Walk<'_>> {
         Some(Walk { rows: self.rows()?, wrap: self.wrapped() })
     }
 
-    /// Puts something at the top of the screen.
+    /// Scrolls to a screen row.
     fn go(&mut self, top: RowPart) {
         (self.scroll.top, self.scroll.part) = (top.row, top.part);
     }
 
-    /// Returns what is loaded as rows.
+    /// Returns the loaded rows.
     fn rows(&self) -> Option<&dyn Scrolled> {
         match &self.preview {
             Some(Ok(preview)) => Some(preview.body.scrolled()),
@@ -416,18 +390,18 @@ impl Pane {
     }
 
     /// Requests the window that starts with a row of this one.
-    fn ask_from(&mut self, row: usize, place: u64) -> PreviewRequest {
-        let Some(Ok(preview)) = &self.preview else { return self.ask(place, None, place) };
+    fn request_from(&mut self, row: usize, place: u64) -> PreviewRequest {
+        let Some(Ok(preview)) = &self.preview else { return self.request(place, None, place) };
         let window = preview.body.scrolled();
-        // From the line break in front of it on: what is behind one is whole.
+        // From the preceding line break on, so that the row is complete.
         let (offset, anchor) = (window.start(row).saturating_sub(1), window.anchor(row));
-        self.ask(offset, anchor, place)
+        self.request(offset, anchor, place)
     }
 
-    fn ask(&mut self, offset: u64, anchor: Option<(u64, u64)>, place: u64) -> PreviewRequest {
+    fn request(&mut self, offset: u64, anchor: Option<(u64, u64)>, place: u64) -> PreviewRequest {
         self.waiting = Some(place);
         self.seeking = false;
-        let entry = self.entry.clone().expect("there is an entry while something of it is wanted");
+        let entry = self.entry.clone().expect("requests are made for an entry only");
         let hex_columns = hex::columns(self.width);
         let (canvas, limits) = (self.canvas, self.limits);
         let request = Request { form: self.form, offset, anchor, place, hex_columns, seek: None, canvas, limits };

@@ -11,9 +11,7 @@ use nra_format::entry::Entry;
 /// Requests all occurrences of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OccurrencesRequest {
-    /// The entry.
     pub entry: Entry,
-    /// The text.
     pub needle: String,
     /// Count one per line.
     pub by_line: bool,
@@ -24,7 +22,6 @@ pub struct OccurrencesRequest {
 pub struct OccurrencesResponse {
     /// Offsets, ascending.
     pub places: Arc<[u64]>,
-    /// They are complete.
     pub all: bool,
 }
 
@@ -38,8 +35,8 @@ pub struct Occurrences {
 }
 
 impl Occurrences {
-    /// Returns the position for people: `3 of 17`, with `+` while there may be more.
-    fn told(&self) -> String {
+    /// Returns the number of the current match: `3 of 17`, with `+` while there may be more.
+    fn position(&self) -> String {
         let known = self.all || self.places.last().is_some_and(|last| *last >= self.at);
         let number = self.places.partition_point(|place| *place <= self.at);
         let number = if known { nra_text::count(number as u64) } else { "?".to_owned() };
@@ -48,9 +45,9 @@ impl Occurrences {
 }
 
 impl Pane {
-    /// Returns the current match for people.
-    pub fn told(&self) -> Option<String> {
-        self.stops.as_ref().map(Occurrences::told)
+    /// Returns the number of the current match: `3 of 17`.
+    pub fn match_position(&self) -> Option<String> {
+        self.stops.as_ref().map(Occurrences::position)
     }
 
     /// Requests all occurrences of a text that has been found.
@@ -68,9 +65,9 @@ impl Pane {
     }
 
     /// Shows the number of occurrences.
-    pub fn counted(&mut self, answer: OccurrencesResponse) {
+    pub fn counted(&mut self, response: OccurrencesResponse) {
         if let Some(stops) = &mut self.stops {
-            (stops.places, stops.all) = (answer.places, answer.all);
+            (stops.places, stops.all) = (response.places, response.all);
         }
     }
 
@@ -99,8 +96,8 @@ impl Pane {
         if self.seeking { self.set_form(self.form) } else { None }
     }
 
-    /// Returns how many columns have to be skipped at the left, or how many rows above where lines
-    /// are wrapped, for the text that was sought to be seen in the first row.
+    /// Returns the scroll position that shows the match in the first row: columns to the left and, if
+    /// lines are wrapped, screen rows above.
     pub(super) fn reveal(&self, page: &lines::Page) -> (usize, usize) {
         let (left, line) = (self.scroll.left, page.lines.get(self.scroll.top));
         let found = line.zip(self.needle.pattern()).and_then(|(line, pattern)| {
@@ -124,13 +121,8 @@ impl Pane {
         (left, 0)
     }
 
-    /// Goes to the row that has the text sought last: the next one behind the row in view (from
-    /// that one on if it is not sought `again`), or the one before; from the other end on where
-    /// there is none.
-    ///
-    /// # Errors
-    ///
-    /// What has become of that where it is known at once.
+    /// Searches the last text: from the first row in view on (after it if `again`), or backwards. The
+    /// search wraps. Returns the result as an error if it is known without a request.
     pub fn find(&mut self, back: bool, again: bool) -> Result<PreviewRequest, Found> {
         let needle = self.needle.text().to_owned();
         if self.is_unreadable() {
@@ -143,7 +135,7 @@ impl Pane {
         if is_content || !(window.at_start() && window.at_end()) {
             let place = window.offset(top);
             let number = |row: usize| window.anchor(row).map(|(_, number)| number);
-            // In bytes there may be several places in a row.
+            // A row of bytes may have several matches.
             let found = self.scroll.at.filter(|_| matches!(preview.body, Body::Hex(_)) && (back || again));
             let (from, line) = match (found, window.offset(top + 1)) {
                 (Some(found), _) => (found + u64::from(!back), None),
@@ -168,7 +160,7 @@ impl Pane {
         Err(found(row as u64))
     }
 
-    /// Goes to a line or a row, or in bytes to an offset.
+    /// Goes to a line or row, or to an offset in hexadecimal.
     pub fn jump(&mut self, number: u64) -> Option<PreviewRequest> {
         if self.is_unreadable() {
             return Some(self.seek(if self.form == Form::Text { Seek::Line(number) } else { Seek::Offset(number) }));
@@ -186,7 +178,7 @@ impl Pane {
 
     pub(super) fn seek(&mut self, seek: Seek) -> PreviewRequest {
         self.seeking_text = matches!(seek, Seek::Text { .. });
-        let mut request = self.ask(0, None, 0);
+        let mut request = self.request(0, None, 0);
         if let Some(Ok(preview)) = &self.preview {
             request.request.form = preview.form;
         }

@@ -1,38 +1,33 @@
-//! Ways through the rows of a preview as the screen has them: a long one that is wrapped takes
-//! several rows there.
+//! Moves through rows as the screen shows them: a wrapped row takes several screen rows.
 
 use crate::preview::{Scroll, Scrolled};
 
-/// A row of the screen: a row of the window and which of its parts, where it is wrapped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+/// A screen row: a row of the window and, if it is wrapped, which of its parts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct RowPart {
-    /// The row of the window.
     pub row: usize,
-    /// Its part.
     pub part: usize,
 }
 
-/// Rows as they are drawn in so many columns.
+/// Rows drawn in a number of columns.
 pub struct Walk<'a> {
-    /// The window.
     pub rows: &'a dyn Scrolled,
-    /// Columns, unless rows are cut at the edge of the screen.
+    /// Columns to wrap to; `None` if rows are cut at the edge of the screen.
     pub wrap: Option<u16>,
 }
 
 impl Walk<'_> {
-    /// Returns how many rows of the screen a row takes.
-    pub fn height(&self, row: usize) -> usize {
+    /// Returns the number of screen rows of a row.
+    fn height(&self, row: usize) -> usize {
         self.wrap.map_or(1, |columns| self.rows.height(row, columns).max(1))
     }
 
-    /// Returns what the screen begins with.
+    /// Returns the first screen row at a scroll position.
     pub fn top(&self, scroll: &Scroll) -> RowPart {
         RowPart { row: scroll.top, part: scroll.part.min(self.height(scroll.top) - 1) }
     }
 
-    /// Goes down so many rows of the screen; ends at the last one, and returns how many were left
-    /// to go.
+    /// Moves down by `count` screen rows, at most to the last one. Returns how many were left.
     pub fn down(&self, from: RowPart, mut count: usize) -> (RowPart, usize) {
         let RowPart { mut row, mut part } = from;
         loop {
@@ -48,7 +43,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Goes up so many rows of the screen; ends at the first one.
+    /// Moves up by `count` screen rows, at most to the first one.
     pub fn up(&self, from: RowPart, mut count: usize) -> RowPart {
         let RowPart { mut row, mut part } = from;
         while count > part && row > 0 {
@@ -59,21 +54,19 @@ impl Walk<'_> {
         RowPart { row, part: part.saturating_sub(count) }
     }
 
-    /// Returns the last part of a row.
     pub fn last(&self, row: usize) -> RowPart {
         RowPart { row, part: self.height(row) - 1 }
     }
 
-    /// Returns what a screen of so many rows begins with that ends with the window.
+    /// Returns the first screen row of a screen of this height that ends with the last row.
     pub fn end(&self, height: usize) -> RowPart {
-        self.whole(self.rows.rows().saturating_sub(1), height)
+        self.ending_with(self.rows.rows().saturating_sub(1), height)
     }
 
-    /// Moves the cursor by rows of the screen, by one row of the window at least; one that is
-    /// higher than the screen is scrolled through first. Returns what the screen begins with then,
-    /// and the row under the cursor.
+    /// Moves the cursor by screen rows, by at least one row of the window. A row that is higher than
+    /// the screen is scrolled first. Returns the first screen row, and the row under the cursor.
     pub fn with_cursor(&self, top: RowPart, cursor: usize, rows: isize, height: usize) -> (RowPart, usize) {
-        let (count, first, whole) = (rows.unsigned_abs(), RowPart { row: cursor, part: 0 }, self.whole(cursor, height));
+        let (count, first, whole) = (rows.unsigned_abs(), RowPart { row: cursor, part: 0 }, self.ending_with(cursor, height));
         if rows > 0 && whole > first.max(top) {
             return (self.down(top, count).0.min(whole), cursor);
         }
@@ -85,15 +78,15 @@ impl Walk<'_> {
         (self.around(top, cursor, height), cursor)
     }
 
-    /// Returns what the screen begins with for a row to be on it, if need be another one than
-    /// before. Of a row that is higher than the screen some part is.
+    /// Returns the first screen row that makes a row visible: `top` if possible. A row that is higher
+    /// than the screen is visible in part.
     pub fn around(&self, top: RowPart, row: usize, height: usize) -> RowPart {
-        let (first, whole) = (RowPart { row, part: 0 }, self.whole(row, height));
+        let (first, whole) = (RowPart { row, part: 0 }, self.ending_with(row, height));
         if whole > first { top.clamp(self.up(first, height.max(1) - 1), self.last(row)) } else { top.clamp(whole, first) }
     }
 
-    /// Returns what the screen begins with that ends with a row.
-    fn whole(&self, row: usize, height: usize) -> RowPart {
+    /// Returns the first screen row of a screen of this height that ends with a row.
+    fn ending_with(&self, row: usize, height: usize) -> RowPart {
         self.up(self.last(row), height.max(1) - 1)
     }
 }

@@ -312,24 +312,24 @@ mod tests {
             ("[limits]\npicture = -1\n", 2, ""),
             ("columns = [\"size\",\n\"colour\"]\n", 2, "no column"),
         ] {
-            let (_, told) = Config::parse(text);
-            let told = told.join("; ");
-            assert!(told.starts_with(&format!("line {line}: ")) && told.contains(why), "{text:?}: {told}");
+            let (_, errors) = Config::parse(text);
+            let errors = errors.join("; ");
+            assert!(errors.starts_with(&format!("line {line}: ")) && errors.contains(why), "{text:?}: {errors}");
         }
     }
 
     #[test]
     fn valid_settings_apply_beside_errors() {
-        let (config, told) = Config::parse(
+        let (config, errors) = Config::parse(
             "theme = \"pink\"\nmouse = false\ncolour = 1\ncolumns = [\"mode\", \"colour\"]\nlauncher = \" \"\nlinear = \"yes\"\n\
              [limits]\npicture = \"8M\"\nwindow = 10\n[keys]\nextract = [\"ctrl-x\", \"hyper-x\"]\nwrap = [\"hyper-y\"]\nextrac = [\"x\"]\n",
         );
-        let mut lines: Vec<&str> = told.iter().map(|fault| fault.split_once(':').unwrap().0).collect();
+        let mut lines: Vec<&str> = errors.iter().map(|fault| fault.split_once(':').unwrap().0).collect();
         lines.sort_unstable();
         assert_eq!(
             lines,
             ["line 1", "line 11", "line 12", "line 13", "line 3", "line 4", "line 5", "line 6", "line 9"],
-            "{told:?}"
+            "{errors:?}"
         );
         assert_eq!((config.theme, config.mouse, config.linear), (ThemeName::Auto, false, false));
         assert_eq!((config.columns, config.launcher.as_str()), (vec![Column::Mode], LAUNCHER));
@@ -357,10 +357,10 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("config.toml");
         assert_eq!(Config::read_file(&path, false), Default::default());
-        let told = |named| Config::read_file(&path, named).1.join("; ");
-        assert!(told(true).contains("config.toml: no such file or directory; it is ignored"), "{}", told(true));
+        let errors = |named| Config::read_file(&path, named).1.join("; ");
+        assert!(errors(true).contains("config.toml: no such file or directory; it is ignored"), "{}", errors(true));
         std::fs::write(&path, b"mouse = true\n# caf\xe9\n").unwrap();
-        assert!(told(true).contains("config.toml: line 2: not UTF-8; it is ignored"), "{}", told(true));
+        assert!(errors(true).contains("config.toml: line 2: not UTF-8; it is ignored"), "{}", errors(true));
         std::fs::write(&path, b"[keys]\nextract = [\"j\"]\n").unwrap();
         let (_, warnings) = Config::read_file(&path, true);
         assert!(warnings[0].ends_with("config.toml: line 2: 'j' is now assigned to extract, no longer to down"), "{warnings:?}");

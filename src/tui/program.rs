@@ -208,8 +208,8 @@ mod tests {
         assert!(lines[0].ends_with("/bad__name.txt"), "{seen}");
         assert_eq!(lines[1..], ["hello", "400", "700"]);
         assert!(!Path::new(lines[0]).exists() && !Path::new(lines[0]).parent().unwrap().exists());
-        let told = edit("change() { chmod u+w \"$1\"; echo more >> \"$1\"; }; change", 6).unwrap();
-        assert!(told.unwrap().contains("not kept"));
+        let error = edit("change() { chmod u+w \"$1\"; echo more >> \"$1\"; }; change", 6).unwrap();
+        assert!(error.unwrap().contains("not kept"));
         assert!(edit("exit 3; :", 6).unwrap_err().to_string().contains("3"));
         assert!(edit("true", 5).unwrap_err().to_string().contains("5 B at most"));
         // A cancelled copy is not made.
@@ -254,9 +254,9 @@ mod tests {
         // A pager that reads nothing, with more content than a pipe holds, is named with the
         // reason.
         let archive = sample::with_contents(&[("long", "line\n".repeat(100_000).as_bytes())]);
-        let told = |pager: &str| page(&*archive, &archive.entry(0).unwrap(), pager).unwrap_err().to_string();
-        assert_eq!(told("/nonexistent"), "command not found: '/nonexistent'");
-        assert_eq!(told("false"), "'false' ended with exit status: 1");
+        let error = |pager: &str| page(&*archive, &archive.entry(0).unwrap(), pager).unwrap_err().to_string();
+        assert_eq!(error("/nonexistent"), "command not found: '/nonexistent'");
+        assert_eq!(error("false"), "'false' ended with exit status: 1");
         assert!(page(&*archive, &archive.entry(0).unwrap(), "head -1 > /dev/null").is_ok());
     }
 }

@@ -164,7 +164,7 @@ pub fn below(archive: &dyn Archive, directory: Option<&EntryPath>, go_on: &dyn F
 pub fn subtree(archive: &dyn Archive, directory: &EntryPath, go_on: &dyn Fn() -> bool) -> Result<Range<u64>> {
     let damage = match archive.subtree(Some(directory.as_bytes())) {
         Err(error @ Error::Corrupt { .. }) if archive.is_index_damaged() => error,
-        told => return told,
+        found => return found,
     };
     let belongs = |entry: &Entry| entry.path == *directory || entry.path.is_below(directory);
     let found = scan(archive, 0..archive.entry_count(), go_on, belongs)?;

@@ -428,10 +428,10 @@ mod tests {
         let long = [vec![b'x'; 600 << 10], b"\nxa x\n".to_vec()].concat();
         let archive = sample::with_contents(&[("long", &long), ("text", &content())]);
         let count = |number: u64, needle: &str, by_line| {
-            let mut told = 0;
+            let mut reports = 0;
             let entry = archive.entry(number).unwrap();
-            let (places, all) = stops(&*archive, &entry, needle, by_line, &|| true, &mut |_| told += 1).unwrap();
-            assert!(all && told > 0);
+            let (places, all) = stops(&*archive, &entry, needle, by_line, &|| true, &mut |_| reports += 1).unwrap();
+            assert!(all && reports > 0);
             places
         };
         assert_eq!(count(0, "x", true), [0, (600 << 10) + 1]);

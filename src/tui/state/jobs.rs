@@ -197,7 +197,7 @@ impl Jobs {
 
     /// Adds a message to the list of jobs, unless it is there.
     pub fn note(&mut self, title: String, ending: Ending, text: String, now: Duration) {
-        if !self.list.iter().any(|job| job.title == title && job.ending.as_ref().is_some_and(|(_, told)| *told == text)) {
+        if !self.list.iter().any(|job| job.title == title && job.ending.as_ref().is_some_and(|(_, known)| *known == text)) {
             self.add(title, now).update(JobEvent::End(ending, text), now);
         }
     }

@@ -193,8 +193,8 @@ mod tests {
                 prop_assert!(marks.ranges().windows(2).all(|pair| pair[0].end < pair[1].start));
                 let some = start..start + len;
                 let inside = some.clone().filter(|number| model.contains(number)).count() as u64;
-                let told = if inside == 0 { Marked::No } else if inside == len { Marked::Yes } else { Marked::Partly };
-                prop_assert_eq!(marks.of(&some), told);
+                let expected = if inside == 0 { Marked::No } else if inside == len { Marked::Yes } else { Marked::Partly };
+                prop_assert_eq!(marks.of(&some), expected);
                 prop_assert_eq!(&flat, &model);
                 prop_assert_eq!(marks.count(), model.len() as u64);
             }

@@ -182,14 +182,14 @@ impl State {
         let top = self.listing.scope.directory.as_ref();
         // A path in a new directory adds that directory.
         let depth = 1 + top.map_or(0, |top| top.components().count());
-        let plans = self
+        let additions = self
             .changes
             .pending
             .list()
             .iter()
             .filter(|change| !matches!(change, PendingChange::Rename(..) | PendingChange::Add(_, _, true)));
         for (path, directory) in
-            plans.filter_map(PendingChange::new_path).filter(|(path, _)| top.is_none_or(|top| path.is_below(top)))
+            additions.filter_map(PendingChange::new_path).filter(|(path, _)| top.is_none_or(|top| path.is_below(top)))
         {
             let Some(shown) = path.first(depth) else { continue };
             // The rows show whether its directory exists, if all of them are loaded.

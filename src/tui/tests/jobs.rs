@@ -151,7 +151,7 @@ fn path_is_copied() {
     let mut story = Story::begin(everything(), 80, 24);
     story.then("j j y");
     assert_eq!(story.outside, [Effect::Copy(b"bad\x1b[31mname\n.txt".to_vec())]);
-    story.sees("copied $'bad\\x1b[31mname\\n.txt'");
+    story.sees("Copied $'bad\\x1b[31mname\\n.txt'");
 }
 
 #[test]
@@ -179,7 +179,7 @@ fn paths_on_disk_are_completed() {
 fn content_is_copied() {
     let mut story = Story::begin(everything(), 80, 24);
     story.then("Y");
-    story.sees("copied the content, 25 B");
+    story.sees("Copied the content, 25 B");
     assert_eq!(story.outside, [Effect::Copy(b"# Hello\n\nThis is a test.\n".to_vec())]);
     story.then("G k Y");
     story.sees("Only files have content");

@@ -168,7 +168,7 @@ fn terminal_cursor_follows_focus_for_screen_readers() {
     story.then("j y j");
     let screen = story.screen();
     let lines: Vec<&str> = screen.lines().skip(20).take(2).map(str::trim).collect();
-    assert_eq!(lines, ["copied $'bad\\x1b[31mname\\n.txt'", "copied docs"]);
+    assert_eq!(lines, ["Copied $'bad\\x1b[31mname\\n.txt'", "Copied docs"]);
     story.then("k k");
     story.then("s down");
     let row = story.screen().lines().position(|line| line.contains("stored size")).unwrap();

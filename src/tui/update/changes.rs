@@ -21,9 +21,9 @@ use nra_format::path::EntryPath;
 pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
     use Action::{Add, MakeDirectory, PendingChanges as Show, Remove, Rename, Undo};
     // Changes made before damage was detected can still be shown and undone.
-    let is_about_plans = matches!(action, Show | Undo) && !state.changes.pending.is_empty();
+    let shows_or_undoes = matches!(action, Show | Undo) && !state.changes.pending.is_empty();
     if let Err(why) = state.archive.writable_file()
-        && !is_about_plans
+        && !shows_or_undoes
     {
         return state.notify(Tone::Warning, why);
     }
@@ -68,10 +68,10 @@ fn remove(state: &mut State, effects: &mut Vec<Effect>) {
 pub fn checked(state: &mut State, checking: &PendingCheck, answer: Result<Checked, String>) {
     match (checking, answer) {
         (_, Err(why)) => state.notify(Tone::Warning, why),
-        (PendingCheck::Undo(index), Ok(Checked::Remaining(rest))) => keep_rest(state, *index, rest),
+        (PendingCheck::Undo(index), Ok(Checked::Remaining(rest))) => keep_remaining(state, *index, rest),
         (_, Ok(Checked::Change(change))) => {
             state.clear_marks();
-            plan(state, change);
+            stage(state, change);
         }
         (_, Ok(Checked::Possible | Checked::Remaining(_))) => {}
     }
@@ -83,25 +83,25 @@ pub fn take_back(state: &mut State, index: usize, effects: &mut Vec<Effect>) {
     if state.changes.pending.list().len() < 2 || state.archive.writable_file().is_err() {
         let mut rest = state.changes.pending.clone();
         rest.remove(index);
-        return keep_rest(state, index, rest);
+        return keep_remaining(state, index, rest);
     }
     state.input.checking = Some(PendingCheck::Undo(index));
     effects.push(state.request(Request::Check(Check::Undo(index, state.changes.pending.clone()))));
 }
 
 /// Keeps the remaining changes, and shows which one was undone.
-fn keep_rest(state: &mut State, index: usize, rest: PendingChanges) {
-    if let Some(told) = state.changes.pending.list().get(index).map(PendingChange::describe) {
-        keep(state, rest, &format!("undone: {told}"));
+fn keep_remaining(state: &mut State, index: usize, rest: PendingChanges) {
+    if let Some(message) = state.changes.pending.list().get(index).map(PendingChange::describe) {
+        keep(state, rest, &format!("undone: {message}"));
     }
 }
 
 /// Keeps the remaining changes. The message includes how many others were undone with it.
-fn keep(state: &mut State, rest: PendingChanges, told: &str) {
+fn keep(state: &mut State, rest: PendingChanges, message: &str) {
     let more = state.changes.pending.list().len().saturating_sub(rest.list().len() + 1);
     state.changes.pending = rest;
     let more = if more > 0 { format!(", and {more} more that depend on it") } else { String::new() };
-    state.notify(Tone::Info, format!("{told}{more}"));
+    state.notify(Tone::Info, format!("{message}{more}"));
     let left = state.changes.pending.list().len();
     if let Some(Dialog::PendingChanges { cursor }) = state.dialogs.last_mut() {
         *cursor = (*cursor).min(left.saturating_sub(1));
@@ -112,11 +112,11 @@ fn keep(state: &mut State, rest: PendingChanges, told: &str) {
 }
 
 /// Adds a pending change and shows a message.
-pub fn plan(state: &mut State, change: PendingChange) {
+pub fn stage(state: &mut State, change: PendingChange) {
     if state.changes.writing.is_some() {
         return state.notify(Tone::Warning, WRITING);
     }
-    let told = match &change {
+    let message = match &change {
         PendingChange::Remove(ranges, what) => {
             format!("{what}: {} will be removed", nra_text::counted(count(ranges), "entry", "entries"))
         }
@@ -132,7 +132,7 @@ pub fn plan(state: &mut State, change: PendingChange) {
     if let Some(leaving) = &mut state.quit {
         leaving.drops = false;
     }
-    state.notify(Tone::Info, format!("{told}: W writes it, u undoes it"));
+    state.notify(Tone::Info, format!("{message}: W writes it, u undoes it"));
 }
 
 fn ask_name(state: &mut State) {
@@ -266,11 +266,11 @@ pub fn show_written(state: &mut State, effects: &mut Vec<Effect>) {
 /// Asks what to do with pending changes before quitting. Returns whether there are any.
 pub fn ask_on_leaving(state: &mut State, way: QuitMode) -> bool {
     let asked = matches!(state.dialogs.last(), Some(Dialog::Menu(Menu { about: About::PendingChanges, .. })));
-    let plans = state.unwritten_changes();
-    if asked || plans.is_empty() {
+    let changes = state.unwritten_changes();
+    if asked || changes.is_empty() {
         return false;
     }
-    ask_before(state, plans, "drop them and quit", Choice::Drop(way));
+    ask_before(state, changes, "drop them and quit", Choice::Drop(way));
     true
 }
 
@@ -280,28 +280,28 @@ pub fn open(state: &mut State, target: OpenTarget, effects: &mut Vec<Effect>) {
         return state.notify(Tone::Warning, "Changes are being written: try again when the job has ended (J)");
     }
     let anew = target == OpenTarget::Commit(None);
-    let told = |is_dropped: fn(&&PendingChange) -> bool| {
+    let describe = |is_dropped: fn(&&PendingChange) -> bool| {
         state.changes.pending.list().iter().filter(is_dropped).map(PendingChange::describe).collect()
     };
-    let plans: Vec<String> = match &target {
+    let changes: Vec<String> = match &target {
         // The changes stay with the outer archive.
         OpenTarget::Nested(_) | OpenTarget::Parent => Vec::new(),
         // Only changes with entry numbers are lost when the archive is reloaded.
-        OpenTarget::Commit(None) => told(|change| matches!(change, PendingChange::Remove(..))),
-        OpenTarget::Commit(Some(_)) | OpenTarget::Unlocked => told(|_| true),
+        OpenTarget::Commit(None) => describe(|change| matches!(change, PendingChange::Remove(..))),
+        OpenTarget::Commit(Some(_)) | OpenTarget::Unlocked => describe(|_| true),
         OpenTarget::File(_) => state.unwritten_changes(),
     };
-    if plans.is_empty() {
+    if changes.is_empty() {
         return effects.push(state.request(Request::Open(target, None)));
     }
     let words = if anew { "drop the removals and continue" } else { "drop them and continue" };
-    ask_before(state, plans, words, Choice::Open(target));
+    ask_before(state, changes, words, Choice::Open(target));
 }
 
 /// Asks before pending changes are dropped.
-fn ask_before(state: &mut State, plans: Vec<String>, words: &str, choice: Choice) {
+fn ask_before(state: &mut State, changes: Vec<String>, words: &str, choice: Choice) {
     // The menu shortens long lists.
-    let mut lines = plans;
+    let mut lines = changes;
     let mut items = vec![('b', "back".to_owned(), Choice::Nothing), ('d', words.to_owned(), choice.clone())];
     if choice == Choice::Open(OpenTarget::Commit(None)) {
         // Writing is not offered: reloading may be needed because they cannot be written.

@@ -30,14 +30,14 @@ pub fn ask(state: &mut State, effects: &mut Vec<Effect>) {
 pub fn weighed(state: &mut State, saved: Result<Compaction, String>) {
     let waiting = |dialog: &Dialog| matches!(dialog, Dialog::Menu(Menu { about: About::CompactEstimate, .. }));
     let Some(at) = state.dialogs.iter().position(waiting) else { return };
-    let told = match &saved {
+    let message = match &saved {
         Err(error) => Some((Tone::Error, error.as_str())),
         Ok(saved) if saved.dropped_commits == 0 && saved.after_bytes >= saved.before_bytes => {
             Some((Tone::Info, "Compacting would save nothing"))
         }
         Ok(_) => None,
     };
-    if let Some((tone, words)) = told {
+    if let Some((tone, words)) = message {
         state.dialogs.remove(at);
         return state.notify(tone, words);
     }

@@ -170,7 +170,7 @@ pub fn checked(state: &mut State, answer: Result<Checked, String>, effects: &mut
         Ok(found) => {
             state.dialogs.pop();
             match (found, purpose) {
-                (Checked::Change(change), _) => changes::plan(state, change),
+                (Checked::Change(change), _) => changes::stage(state, change),
                 (Checked::Remaining(rest), PromptKind::Rename(path)) => changes::keep_name(state, &path, rest),
                 (Checked::Remaining(_), _) => {}
                 (Checked::Possible, PromptKind::Salvage) => salvage::start(state, &text, effects),

@@ -44,7 +44,7 @@ pub fn inspect(state: &mut State, effects: &mut Vec<Effect>) {
 /// Copies the path to the clipboard.
 pub fn copy_path(state: &mut State, effects: &mut Vec<Effect>) {
     if let Some(entry) = current(state) {
-        let text = format!("copied {}", entry.path);
+        let text = format!("Copied {}", entry.path);
         effects.push(Effect::Copy(entry.path.as_bytes().to_vec()));
         state.notify(Tone::Info, text);
     }

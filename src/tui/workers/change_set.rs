@@ -62,30 +62,30 @@ enum Addition {
 impl<'a> ChangeSet<'a> {
     /// Combines changes.
     pub fn of(archive: &'a dyn Archive, changes: &[PendingChange]) -> std::result::Result<Self, ChangeError> {
-        Self::judge(archive, changes).map_err(|(_, why)| why)
+        Self::combine(archive, changes).map_err(|(_, why)| why)
     }
 
     /// Combines changes, or returns the index of the first one in conflict.
-    fn judge(archive: &'a dyn Archive, changes: &[PendingChange]) -> std::result::Result<Self, (usize, ChangeError)> {
+    fn combine(archive: &'a dyn Archive, changes: &[PendingChange]) -> std::result::Result<Self, (usize, ChangeError)> {
         let renames = Renames::of(changes);
-        let mut plans = Self { archive, removed: RangeSet::default(), renames, additions: BTreeMap::new() };
+        let mut set = Self { archive, removed: RangeSet::default(), renames, additions: BTreeMap::new() };
         for change in changes {
             if let PendingChange::Remove(ranges, _) = change {
-                plans.removed.extend(ranges.iter().filter(|range| !range.is_empty()).cloned());
+                set.removed.extend(ranges.iter().filter(|range| !range.is_empty()).cloned());
             }
         }
         let mut places = BTreeMap::new();
         for (index, change) in changes.iter().enumerate() {
-            if let Some(path) = plans.bring(change).map_err(|why| (index, why))? {
+            if let Some(path) = set.add(change).map_err(|why| (index, why))? {
                 places.insert(path, index);
             }
         }
-        places.iter().try_for_each(|(path, index)| plans.is_free(path).map_err(|why| (*index, why)))?;
-        Ok(plans)
+        places.iter().try_for_each(|(path, index)| set.is_free(path).map_err(|why| (*index, why)))?;
+        Ok(set)
     }
 
     /// Records what a change adds, and returns its path.
-    fn bring(&mut self, change: &PendingChange) -> std::result::Result<Option<EntryPath>, ChangeError> {
+    fn add(&mut self, change: &PendingChange) -> std::result::Result<Option<EntryPath>, ChangeError> {
         let additions = match change {
             PendingChange::Remove(..) => return Ok(None),
             PendingChange::MakeDirectory(_) => Addition::Created,
@@ -224,7 +224,7 @@ impl<'a> ChangeSet<'a> {
 /// Returns the changes without those that depend on removed ones.
 pub fn without_dependents(archive: &dyn Archive, changes: &PendingChanges) -> PendingChanges {
     let mut rest = changes.clone();
-    while let Err((index, ChangeError::Conflict(_))) = ChangeSet::judge(archive, rest.list()) {
+    while let Err((index, ChangeError::Conflict(_))) = ChangeSet::combine(archive, rest.list()) {
         rest.remove(index);
     }
     rest
@@ -303,14 +303,14 @@ mod tests {
     }
 
     /// The path that was reported.
-    fn announced(archive: &dyn Archive, plans: &[PendingChange]) -> Tree {
+    fn expected_tree(archive: &dyn Archive, changes: &[PendingChange]) -> Tree {
         let text = |path: &EntryPath| path.to_string();
-        let renames: BTreeMap<String, String> = (plans.iter())
-            .filter_map(|plan| if let PendingChange::Rename(from, to) = plan { Some((text(from), text(to))) } else { None })
+        let renames: BTreeMap<String, String> = (changes.iter())
+            .filter_map(|change| if let PendingChange::Rename(from, to) = change { Some((text(from), text(to))) } else { None })
             .collect();
         let removed = |number: u64| {
-            plans.iter().any(
-                |plan| matches!(plan, PendingChange::Remove(ranges, _) if ranges.iter().any(|range| range.contains(&number))),
+            changes.iter().any(
+                |change| matches!(change, PendingChange::Remove(ranges, _) if ranges.iter().any(|range| range.contains(&number))),
             )
         };
         let placed = |path: &str| match path.rsplit_once('/') {
@@ -321,13 +321,13 @@ mod tests {
         for (number, (path, content)) in (0u64..).zip(super::tests::tree(archive)) {
             if !removed(number) {
                 let there = tree.insert(then(&renames, &path), content);
-                assert_eq!(there, None, "two entries meet: {plans:?}");
+                assert_eq!(there, None, "two entries meet: {changes:?}");
             }
         }
-        for plan in plans {
-            match plan {
+        for change in changes {
+            match change {
                 PendingChange::Remove(..) | PendingChange::Rename(..) => {}
-                PendingChange::MakeDirectory(path) => assert_eq!(tree.insert(placed(&text(path)), None), None, "{plans:?}"),
+                PendingChange::MakeDirectory(path) => assert_eq!(tree.insert(placed(&text(path)), None), None, "{changes:?}"),
                 PendingChange::Add(file, directory, _) => {
                     let name = file.file_name().unwrap().to_str().unwrap();
                     let place = placed(&directory.as_ref().map_or(name.to_owned(), |directory| format!("{directory}/{name}")));
@@ -344,21 +344,21 @@ mod tests {
         for path in paths {
             for (at, _) in path.match_indices('/') {
                 let above = tree.entry(path[..at].to_owned()).or_default();
-                assert_eq!(*above, None, "{path} lies in a file: {plans:?}");
+                assert_eq!(*above, None, "{path} is below a file: {changes:?}");
             }
         }
         tree
     }
 
-    /// Writes plans on top of an archive file, and returns what is there then.
-    fn written(archive: &dyn Archive, file: &Path, plans: &[PendingChange]) -> Tree {
+    /// Writes changes to an archive file, and returns the resulting tree.
+    fn written(archive: &dyn Archive, file: &Path, changes: &[PendingChange]) -> Tree {
         let number = archive.info().commit.unwrap();
-        commit(archive, file, (number, ""), plans, &Recorder::default()).unwrap_or_else(|error| panic!("{error}: {plans:?}"));
+        commit(archive, file, (number, ""), changes, &Recorder::default()).unwrap_or_else(|error| panic!("{error}: {changes:?}"));
         tree(&*open_path(file, &OpenOptions::default()).unwrap())
     }
 
     /// Adds a change as the browser does.
-    fn plan(archive: &dyn Archive, pending: &mut PendingChanges, change: PendingChange) -> std::result::Result<(), String> {
+    fn stage(archive: &dyn Archive, pending: &mut PendingChanges, change: PendingChange) -> std::result::Result<(), String> {
         let mut others = pending.clone();
         let asked = match change {
             PendingChange::Add(path, directory, _) => {
@@ -398,22 +398,22 @@ mod tests {
             let archive = open_path(&file, &OpenOptions::default()).unwrap();
             let mut pending = PendingChanges::default();
             for (from, to) in renames {
-                plan(&*archive, &mut pending, PendingChange::Rename(path(from), path(to))).unwrap();
+                stage(&*archive, &mut pending, PendingChange::Rename(path(from), path(to))).unwrap();
             }
             let written = written(&*archive, &file, pending.list());
-            assert_eq!(written, announced(&*archive, pending.list()));
+            assert_eq!(written, expected_tree(&*archive, pending.list()));
             assert_eq!(written.keys().map(String::as_str).collect::<Vec<_>>(), paths);
         }
         let archive = sample::with_contents(&files);
         let mut pending = PendingChanges::default();
-        plan(&*archive, &mut pending, PendingChange::Rename(path("d"), path("e/d"))).unwrap();
+        stage(&*archive, &mut pending, PendingChange::Rename(path("d"), path("e/d"))).unwrap();
         for (from, to, why) in [
             ("e", "d/e", "cannot be moved into itself"),
             ("b", "e/d", "already has a pending change"),
             ("b", "e/z", "already exists"),
             ("b", "c/b", "c is not a directory"),
         ] {
-            let refused = plan(&*archive, &mut pending, PendingChange::Rename(path(from), path(to))).unwrap_err();
+            let refused = stage(&*archive, &mut pending, PendingChange::Rename(path(from), path(to))).unwrap_err();
             assert!(refused.contains(why), "{refused}");
         }
     }
@@ -439,22 +439,22 @@ mod tests {
         for name in ["a", "b"] {
             let mut pending = PendingChanges::default();
             let number = archive.find(name.as_bytes()).unwrap().unwrap().0;
-            plan(
+            stage(
                 &*archive,
                 &mut pending,
                 PendingChange::Remove(Arc::new(std::iter::once(number..number + 1).collect()), "it".to_owned()),
             )
             .unwrap();
-            plan(&*archive, &mut pending, add(name)).unwrap();
+            stage(&*archive, &mut pending, add(name)).unwrap();
             // It would replace an entry without consent.
             assert!(without(&*archive, &pending, 0).is_empty());
         }
         // A file that replaces a file is reported, a directory that would replace a file is
         // rejected.
         let mut pending = PendingChanges::default();
-        plan(&*archive, &mut pending, add("a")).unwrap();
+        stage(&*archive, &mut pending, add("a")).unwrap();
         assert!(matches!(pending.list(), [PendingChange::Add(_, None, true)]));
-        assert_eq!(plan(&*archive, &mut pending, add("b")).unwrap_err(), "b already exists and is not a directory");
+        assert_eq!(stage(&*archive, &mut pending, add("b")).unwrap_err(), "b already exists and is not a directory");
         // A missing file is not reported as a conflict.
         std::fs::remove_file(work.path().join("a")).unwrap();
         let gone: String = ChangeSet::of(&*archive, pending.list()).err().unwrap().into();
@@ -473,23 +473,23 @@ mod tests {
     fn undo_removes_dependent_changes() {
         let archive = sample::archive(&["a", "b", "c"]);
         let rename = |from: &str, to: &str| PendingChange::Rename(path(from), path(to));
-        let told = |pending: &PendingChanges| pending.list().iter().map(PendingChange::describe).collect::<Vec<_>>();
+        let described = |pending: &PendingChanges| pending.list().iter().map(PendingChange::describe).collect::<Vec<_>>();
         let mut pending = PendingChanges::default();
         for change in [rename("b", "d"), rename("a", "b"), PendingChange::MakeDirectory(path("e"))] {
-            plan(&*archive, &mut pending, change).unwrap();
+            stage(&*archive, &mut pending, change).unwrap();
         }
-        assert_eq!(told(&without(&*archive, &pending, 0)), ["make e"]);
-        assert_eq!(told(&without(&*archive, &pending, 1)), ["rename b to d", "make e"]);
+        assert_eq!(described(&without(&*archive, &pending, 0)), ["make e"]);
+        assert_eq!(described(&without(&*archive, &pending, 1)), ["rename b to d", "make e"]);
         // Names that were passed on in a circle go back together.
         let mut pending = PendingChanges::default();
         for change in
             [rename("a", "t"), rename("b", "a"), rename("c", "b"), rename("a", "c"), PendingChange::MakeDirectory(path("e"))]
         {
-            plan(&*archive, &mut pending, change).unwrap();
+            stage(&*archive, &mut pending, change).unwrap();
         }
         assert_eq!(pending.list().len(), 4);
         for index in 0..3 {
-            assert_eq!(told(&without(&*archive, &pending, index)), ["make e"]);
+            assert_eq!(described(&without(&*archive, &pending, index)), ["make e"]);
         }
     }
 
@@ -549,9 +549,9 @@ mod tests {
                     _ if from == path(&to) => continue,
                     _ => PendingChange::Rename(from, path(&to)),
                 };
-                drop(plan(&*archive, &mut pending, change));
+                drop(stage(&*archive, &mut pending, change));
             }
-            prop_assert_eq!(written(&*archive, &file, pending.list()), announced(&*archive, pending.list()), "{:?}", pending);
+            prop_assert_eq!(written(&*archive, &file, pending.list()), expected_tree(&*archive, pending.list()), "{:?}", pending);
         }
     }
 }

@@ -120,14 +120,14 @@ pub fn commit(
 ) -> Result<Done> {
     let (mut writer, _) = begin(archive, file, message, Some(planned_at))?;
     // Some may have been checked against an earlier commit.
-    let plans = ChangeSet::of(archive, changes).map_err(usage)?;
+    let set = ChangeSet::of(archive, changes).map_err(usage)?;
     // Remove first, then rename, then add to renamed directories.
-    if !plans.removed.is_empty() {
+    if !set.removed.is_empty() {
         // The numbers are those of the commit being changed.
-        let selection = Selection::of_numbers(archive, plans.removed.iter().cloned())?;
+        let selection = Selection::of_numbers(archive, set.removed.iter().cloned())?;
         remove::<_, Error>(&mut writer, &selection, monitor, &mut |_| Ok(()))?;
     }
-    for (from, to) in plans.steps().map_err(usage)? {
+    for (from, to) in set.steps().map_err(usage)? {
         writer.rename(&from, &to)?;
     }
     let mut added: BTreeMap<Option<EntryPath>, Vec<Input>> = BTreeMap::new();
@@ -135,12 +135,12 @@ pub fn commit(
         match change {
             PendingChange::Remove(..) | PendingChange::Rename(..) => {}
             PendingChange::MakeDirectory(path) => {
-                let mut entry = Entry::new(plans.placed(path).map_err(usage)?, Kind::Directory);
+                let mut entry = Entry::new(set.placed(path).map_err(usage)?, Kind::Directory);
                 entry.modified = now();
                 writer.add(entry, NewContent::None)?;
             }
             PendingChange::Add(path, directory, _) => {
-                let directory = directory.as_ref().map(|directory| plans.renames.then(directory)).transpose().map_err(usage)?;
+                let directory = directory.as_ref().map(|directory| set.renames.then(directory)).transpose().map_err(usage)?;
                 added.entry(directory).or_default().push(input(path));
             }
         }
@@ -228,9 +228,9 @@ fn check_addition(
         return Err("an archive cannot be added to itself".to_owned());
     }
     let change = PendingChange::Add(named.clone(), directory.clone(), true);
-    let plans = ChangeSet::of(archive, &with(pending, &change))?;
+    let set = ChangeSet::of(archive, &with(pending, &change))?;
     let (place, _) = change.new_path().ok_or("not a valid entry name")?;
-    let meets = plans.there(&plans.placed(&place)?)?.is_some();
+    let meets = set.there(&set.placed(&place)?)?.is_some();
     Ok(PendingChange::Add(named, directory, meets))
 }
 

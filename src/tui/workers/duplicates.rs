@@ -185,9 +185,9 @@ mod tests {
     #[test]
     fn duplicates_are_grouped() {
         let archive = sample::with_contents(&FILES);
-        let (names, told) = found(&*archive, 0..archive.entry_count());
+        let (names, summary) = found(&*archive, 0..archive.entry_count());
         assert_eq!(names, ["b", "d/f", "a", "c", "d/e"]);
-        assert_eq!(told, "5 files of 2 contents, 22 B saved");
+        assert_eq!(summary, "5 files of 2 contents, 22 B saved");
         // Within a directory alone nothing is there twice.
         let none = found(&*archive, 3..archive.entry_count());
         assert_eq!(none, (Vec::new(), "No duplicate files (esc goes back)".to_owned()));
@@ -221,9 +221,9 @@ mod tests {
         tar.resize(tar.len() + 1024, 0);
         std::fs::write(&file, tar).unwrap();
         let archive = nra_format::archive::open_path(&file, &Default::default()).unwrap();
-        let (names, told) = found(&*archive, 0..archive.entry_count());
+        let (names, summary) = found(&*archive, 0..archive.entry_count());
         assert_eq!(names, ["b", "d/f", "a", "c", "d/e", "z"]);
-        assert_eq!(told, "6 files of 2 contents, 22 B stored again");
+        assert_eq!(summary, "6 files of 2 contents, 22 B stored again");
         // Contents may begin at one place and differ.
         let number = |name: &[u8]| archive.find(name).unwrap().unwrap().0;
         let files = [((4, (1, 2)), number(b"a")), ((4, (1, 3)), number(b"d/g")), ((4, (1, 4)), number(b"c"))];

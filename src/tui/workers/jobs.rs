@@ -511,7 +511,7 @@ impl JobMonitor {
     /// Reports renamed files and backups.
     fn tell_detour(&self, done: &Extracted<'_>) {
         let shown = |path: &[u8]| glyphs::printable_within(path, MAX_WIDTH.0);
-        let say = |told: String| self.say_within(&self.detours, &told);
+        let say = |warning: String| self.say_within(&self.detours, &warning);
         match done.action {
             Action::Rename => say(format!("{} extracted as {}", shown(done.entry.path.as_bytes()), shown(done.path))),
             Action::Backup => say(format!("{}: existing file backed up", shown(done.path))),
@@ -607,7 +607,10 @@ mod tests {
             let warnings: Vec<String> = warnings.collect();
             let shown = warnings.len() as u64 - 1;
             assert!(shown <= most && shown > 80, "{shown}");
-            assert_eq!(warnings.last().map(String::as_str), Some(format!("and {} more", nra_text::count(1_100 - shown)).as_str()));
+            assert_eq!(
+                warnings.last().map(String::as_str),
+                Some(format!("and {} more", nra_text::count(1_100 - shown)).as_str())
+            );
         }
     }
 

@@ -329,7 +329,7 @@ mod tests {
 
     #[test]
     fn panics_become_responses() {
-        let (events, told) = unbounded();
+        let (events, received) = unbounded();
         let mut work = Workers::start(&(Arc::new(Faulty) as Arc<dyn Archive>), &events);
         let mut requests = Requests::default();
         let path = EntryPath::try_from("a").unwrap();
@@ -360,7 +360,7 @@ mod tests {
             let begun = format!("{effect:?}");
             work.perform(effect);
             let is_last = |event: &Event| !matches!(event, Event::Job(_, JobEvent::Progress(..)));
-            let answer = std::iter::from_fn(|| told.recv_timeout(LONG).ok()).find(is_last);
+            let answer = std::iter::from_fn(|| received.recv_timeout(LONG).ok()).find(is_last);
             let answer = answer.unwrap_or_else(|| panic!("no answer to {begun}"));
             // Unknown details and sums are not shown.
             let quiet = matches!(&answer, Event::Response(_, Response::Details(..) | Response::MarkTotals(..)));

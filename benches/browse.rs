@@ -1,9 +1,13 @@
-//! What the browser costs on an archive of a million entries: reads, CPU of keys, memory.
+//! Reads, CPU time and memory of the browser on an archive of a million entries.
 //!
-//! `cargo bench --bench browse` writes an archive of 1,000,000 files in one directory to a temporary file and goes through it key by key, with the threads
-//! of the browser and without a terminal: `-- --entries N` makes another one, `-- --test` a small one. Reads, the CPU of the thread that takes keys
-//! and draws, and the most memory have budgets, beyond which it fails; other programs on the machine do not change them. Times are printed. The same
-//! in a real terminal: `tests/tui/measure.py`. Figures: `docs/benchmarks.md`.
+//! `cargo bench --bench browse` writes an archive of 1,000,000 files in one directory to a temporary
+//! file and presses keys in the browser, which runs with all its threads but without a terminal.
+//! `-- --entries N` uses N entries, `-- --test` uses few.
+//!
+//! It fails if a budget is exceeded: for reads, for the CPU time of the thread that handles keys and
+//! draws, and for peak memory. Other programs on the machine do not affect these figures. Times are
+//! only printed. `tests/tui/measure.py` measures the same in a real terminal. `docs/benchmarks.md`
+//! has the results.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "its output is a table")]
 
@@ -27,36 +31,36 @@ use nra_tui::key::Key;
 use nra_tui::keymap::Keymap;
 use nra_tui::state::{Facts, State};
 use nra_tui::theme::{Background, Depth, Theme};
-use nra_tui::update::{start, update};
+use nra_tui::update;
 use nra_tui::view::view;
 use nra_tui::workers::Workers;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-/// Entries of the archive unless the command line says otherwise, and with `--test`.
+/// Default number of entries, and that with `--test`.
 const ENTRIES: (u64, u64) = (1_000_000, 20_000);
-/// Bound for decoded blocks and pages, bytes: as the browser sets it.
+/// Size of the cache, bytes. The browser uses the same.
 const CACHE: u64 = 16 << 20;
-/// The screen.
+/// Columns and rows of the screen.
 const SCREEN: (u16, u16) = (120, 40);
-/// CPU of a key, or of what the threads answer to it, at most: a frame.
+/// CPU budget of a key, and of a response of a thread.
 const FRAME: Duration = Duration::from_millis(16);
-/// Reads that a step may make, and their bytes.
+/// Budget of a step: reads and bytes.
 const READS: (usize, u64) = (24, 1 << 20);
-/// The most memory that the browser may take, bytes: whatever the archive, and for each of its entries. 100 MB for a million.
+/// Memory budget, bytes: a fixed amount, and an amount per entry. 100 MB for a million entries.
 const MEMORY: (u64, u64) = (50_000_000, 50);
-/// Files that are extracted before that is stopped: what the rest takes it has by then.
+/// Number of files after which extraction is stopped, because memory does not grow any more.
 const EXTRACTED: u64 = 5_000;
-/// Times a key is taken for its figure: the system counts CPU in steps of some milliseconds.
+/// Repetitions of a measured key, because the system counts CPU time in steps of milliseconds.
 const TIMES: u32 = 20;
-/// Nothing has come for so long: nothing more comes.
+/// All responses have arrived after this time without one.
 const QUIET: Duration = Duration::from_millis(80);
-/// What comes all the time is not awaited longer.
-const PATIENCE: Duration = Duration::from_millis(400);
+/// Maximum wait for responses while a job sends them continuously.
+const MAX_WAIT: Duration = Duration::from_millis(400);
 
-/// Keys that go about, in the order in which they are pressed.
+/// Keys whose reads are counted, in the order in which they are pressed.
 const STEPS: [&str; 10] = ["enter", "j", "pagedown", "G", "pageup", "g", "ctrl-d", "space", "A", "t"];
-/// Keys that are measured, each from where the one before has led.
+/// Keys whose CPU time is measured, in the order in which they are pressed.
 const KEYS: [&str; 33] = [
     "j", "k", "ctrl-d", "pagedown", "G", "g", "space", "*", "A", "esc", "b", "b", "b", "p", "p", "?", "esc", "s", "esc", "C",
     "esc", ":", "esc", "J", "esc", "f", "esc", "i", "esc", "5", "2", "0", "t",
@@ -69,27 +73,27 @@ fn main() -> ExitCode {
         words.get(at + 1)?.parse::<u64>().ok()
     };
     if let Some(at) = words.iter().position(|word| word == "--write") {
-        write(Path::new(&words[at + 1]), number("--entries").expect("the caller tells"));
+        write(Path::new(&words[at + 1]), number("--entries").expect("a number of entries"));
         return ExitCode::SUCCESS;
     }
     let entries = number("--entries").unwrap_or(if words.iter().any(|word| word == "--test") { ENTRIES.1 } else { ENTRIES.0 });
 
     let directory = tempfile::tempdir().expect("a temporary directory");
     let path = directory.path().join("million.nra");
-    // In another process, for what that takes is not memory of the browser.
+    // In another process, because its memory is not that of the browser.
     let this = std::env::current_exe().expect("this program");
     let status = Command::new(this).arg("--write").arg(&path).arg("--entries").arg(entries.to_string()).status();
     assert!(status.expect("this program starts").success(), "the archive is not written");
 
     let mut failures = Vec::new();
-    let mut driver = look_around(&path, entries, &mut failures);
+    let mut driver = navigate(&path, entries, &mut failures);
     keys(&mut driver, "alone", &mut failures);
-    memory(entries, "looking around", &mut failures);
+    memory(entries, "browsing", &mut failures);
     search(&mut driver, entries, &mut failures);
     memory(entries, "searching all paths", &mut failures);
     arrange(&mut driver, "all rows sorted by size", "s s", "s n", &mut failures);
     memory(entries, "sorting all rows", &mut failures);
-    arrange(&mut driver, "what has its content in common listed", "D", "D", &mut failures);
+    arrange(&mut driver, "duplicates listed", "D", "D", &mut failures);
     memory(entries, "listing duplicates", &mut failures);
     driver.busy = true;
     keys(&mut driver, "while the archive is verified", &mut failures);
@@ -97,12 +101,12 @@ fn main() -> ExitCode {
     extract(&mut driver, &directory.path().join("out"));
     memory(entries, "extracting", &mut failures);
     for failure in &failures {
-        eprintln!("beyond its budget: {failure}");
+        eprintln!("budget exceeded: {failure}");
     }
     ExitCode::from(u8::from(!failures.is_empty()))
 }
 
-/// Writes the archive: small files with times, in one directory, which is what is hardest to list, to sort and to search.
+/// Writes an archive of small files in one directory, the hardest case for listing, sorting and searching.
 fn write(path: &Path, entries: u64) {
     let file = File::create_new(path).expect("a new file");
     let mut writer = Writer::create(std::io::BufWriter::new(file), WriterOptions::default()).expect("valid options");
@@ -123,10 +127,10 @@ struct Driver {
     events: Receiver<Event>,
     source: Arc<RecordingSource<FileSource>>,
     started: Instant,
-    /// The archive is verified all the time.
+    /// Whether the archive is verified in the background.
     busy: bool,
-    /// The most CPU that this thread took for what the threads answered at once.
-    answers: Duration,
+    /// CPU time of the slowest response.
+    slowest_response: Duration,
 }
 
 impl Driver {
@@ -134,19 +138,19 @@ impl Driver {
         self.state.screen
     }
 
-    fn take(&mut self, event: Event) -> Vec<Effect> {
-        update(&mut self.state, event, self.started.elapsed())
+    fn update(&mut self, event: Event) -> Vec<Effect> {
+        update::update(&mut self.state, event, self.started.elapsed())
     }
 
     fn perform(&mut self, effects: Vec<Effect>) {
         self.workers.publish(&self.state.requests);
         for effect in effects {
-            // What concerns the terminal has none.
+            // There is no terminal for the remaining effects.
             drop(self.workers.perform(effect));
         }
     }
 
-    /// Returns how many entries the last job has done.
+    /// Returns the number of entries that the last job has processed.
     fn done(&self) -> u64 {
         self.state.jobs.list.last().map_or(0, |job| job.progress.entries)
     }
@@ -157,52 +161,52 @@ impl Driver {
 
     fn press(&mut self, key: &str) {
         let key: Key = key.parse().expect("a key");
-        let effects = self.take(Event::Key(key));
+        let effects = self.update(Event::Key(key));
         self.perform(effects);
     }
 
-    /// Waits for what a thread answers, takes it and draws.
+    /// Waits for a response, handles it and draws.
     fn next(&mut self) {
-        let event = self.events.recv().expect("something comes");
-        self.answer(event);
+        let event = self.events.recv().expect("a response");
+        self.respond(event);
     }
 
-    /// Takes what a thread has answered and draws.
-    fn answer(&mut self, event: Event) {
-        let before = on_the_processor();
-        let effects = self.take(event);
+    /// Handles a response and draws.
+    fn respond(&mut self, event: Event) {
+        let before = cpu_time();
+        let effects = self.update(event);
         self.draw();
-        self.answers = self.answers.max(on_the_processor().saturating_sub(before));
+        self.slowest_response = self.slowest_response.max(cpu_time().saturating_sub(before));
         self.perform(effects);
     }
 
-    /// Takes what the threads answer until nothing comes any more.
+    /// Handles responses until there are no more.
     fn settle(&mut self) {
-        let begun = Instant::now();
+        let start = Instant::now();
         let mut rested = false;
         loop {
             let event = match self.events.recv_timeout(QUIET) {
                 Ok(event) => event,
-                // A preview is asked for when the cursor rests.
+                // A preview is requested when the cursor rests.
                 Err(_) if !rested => {
                     rested = true;
                     Event::Tick
                 }
                 Err(_) => return,
             };
-            self.answer(event);
+            self.respond(event);
             let awaited = self.state.listing.is_waiting() || self.state.arrangement.loading;
-            if self.busy && !awaited && begun.elapsed() > PATIENCE {
+            if self.busy && !awaited && start.elapsed() > MAX_WAIT {
                 return;
             }
         }
     }
 }
 
-/// Opens the archive and walks about in it: reads of each step.
-fn look_around(path: &Path, entries: u64, failures: &mut Vec<String>) -> Driver {
+/// Opens the archive and navigates in it. Counts the reads of each step.
+fn navigate(path: &Path, entries: u64, failures: &mut Vec<String>) -> Driver {
     println!("{entries} entries\n\n| step | reads | bytes | ms |\n| --- | --- | --- | --- |");
-    let begun = Instant::now();
+    let start = Instant::now();
     let source = Arc::new(RecordingSource::new(FileSource::open(path).expect("just written")));
     let options = OpenOptions { cache_bytes: CACHE, ..OpenOptions::default() };
     let archive = open(Arc::<RecordingSource<FileSource>>::clone(&source), &options);
@@ -211,16 +215,16 @@ fn look_around(path: &Path, entries: u64, failures: &mut Vec<String>) -> Driver 
     let facts = Facts { name: "million.nra".to_owned(), info: archive.info().clone(), ..Facts::default() };
     let state = State::new(facts, Theme::new(Background::Dark, Depth::True), Keymap::default(), SCREEN.0, SCREEN.1);
     let workers = Workers::start(&archive, &sender);
-    let mut driver = Driver { state, workers, events, source, started: begun, busy: false, answers: Duration::ZERO };
-    let effects = start(&mut driver.state);
+    let mut driver = Driver { state, workers, events, source, started: start, busy: false, slowest_response: Duration::ZERO };
+    let effects = update::start(&mut driver.state);
     driver.perform(effects);
     while !driver.state.listing.loaded {
-        let event = driver.events.recv().expect("the rows come");
-        let effects = driver.take(event);
+        let event = driver.events.recv().expect("the rows");
+        let effects = driver.update(event);
         driver.perform(effects);
     }
     driver.draw();
-    let shown = begun.elapsed();
+    let shown = start.elapsed();
     let mut count = |driver: &Driver, step: &str, time: Duration| {
         let reads = driver.source.take();
         let bytes: u64 = reads.iter().map(|read| read.1).sum();
@@ -236,8 +240,8 @@ fn look_around(path: &Path, entries: u64, failures: &mut Vec<String>) -> Driver 
         let before = Instant::now();
         driver.press(key);
         while driver.state.listing.is_waiting() {
-            let event = driver.events.recv().expect("the rows come");
-            let effects = driver.take(event);
+            let event = driver.events.recv().expect("the rows");
+            let effects = driver.update(event);
             driver.perform(effects);
         }
         let time = before.elapsed();
@@ -250,22 +254,22 @@ fn look_around(path: &Path, entries: u64, failures: &mut Vec<String>) -> Driver 
     driver
 }
 
-/// Measures keys: the new state and its drawing, on the thread that does both.
+/// Measures the CPU time of keys: computing the new state and drawing it.
 fn keys(driver: &mut Driver, when: &str, failures: &mut Vec<String>) {
-    driver.answers = Duration::ZERO;
+    driver.slowest_response = Duration::ZERO;
     let mut slowest = (Duration::ZERO, "");
     for key in KEYS {
         if driver.busy && driver.state.jobs.running().next().is_none() {
             driver.press("V");
         }
         let pressed: Key = key.parse().expect("a key");
-        let before = on_the_processor();
+        let before = cpu_time();
         for _ in 0..TIMES {
             let mut state = driver.state.clone();
-            drop(update(&mut state, Event::Key(pressed), driver.started.elapsed()));
+            drop(update::update(&mut state, Event::Key(pressed), driver.started.elapsed()));
             view(&state, driver.area(), &mut Buffer::empty(driver.area()));
         }
-        let each = on_the_processor().saturating_sub(before) / TIMES;
+        let each = cpu_time().saturating_sub(before) / TIMES;
         slowest = slowest.max((each, key));
         if each > FRAME {
             failures.push(format!("{key} {when}: {each:?} of CPU"));
@@ -274,14 +278,14 @@ fn keys(driver: &mut Driver, when: &str, failures: &mut Vec<String>) {
         driver.settle();
     }
     println!(
-        "\n{} keys {when}: the slowest is {} with {:?} of CPU; the slowest answer took {:?}",
+        "\n{} keys {when}: the slowest is {} with {:?} of CPU; the slowest response took {:?}",
         KEYS.len(),
         slowest.1,
         slowest.0,
-        driver.answers
+        driver.slowest_response
     );
-    if driver.answers > FRAME {
-        failures.push(format!("an answer {when}: {:?} of CPU", driver.answers));
+    if driver.slowest_response > FRAME {
+        failures.push(format!("a response {when}: {:?} of CPU", driver.slowest_response));
     }
 }
 
@@ -291,12 +295,12 @@ fn search(driver: &mut Driver, entries: u64, failures: &mut Vec<String>) {
     driver.press("/");
     driver.settle();
     for letter in format!("{:06}", entries - 123).chars() {
-        let (before, begun) = (on_the_processor(), Instant::now());
+        let (before, start) = (cpu_time(), Instant::now());
         driver.press(&letter.to_string());
         driver.draw();
-        let cpu = on_the_processor().saturating_sub(before);
+        let cpu = cpu_time().saturating_sub(before);
         driver.settle();
-        let all = begun.elapsed().saturating_sub(QUIET * 2);
+        let all = start.elapsed().saturating_sub(QUIET * 2);
         println!("typed {letter}: {cpu:?} of CPU, all hits after {} ms", all.as_millis());
         if cpu > FRAME {
             failures.push(format!("typing {letter}: {cpu:?} of CPU"));
@@ -306,34 +310,34 @@ fn search(driver: &mut Driver, entries: u64, failures: &mut Vec<String>) {
     driver.settle();
 }
 
-/// Puts the rows into another order and back: the keys go on meanwhile.
-fn arrange(driver: &mut Driver, what: &str, there: &str, back: &str, failures: &mut Vec<String>) {
-    driver.answers = Duration::ZERO;
-    let begun = Instant::now();
-    there.split(' ').for_each(|key| driver.press(key));
+/// Rearranges the rows with some keys, and restores them with others.
+fn arrange(driver: &mut Driver, what: &str, arrange: &str, restore: &str, failures: &mut Vec<String>) {
+    driver.slowest_response = Duration::ZERO;
+    let start = Instant::now();
+    arrange.split(' ').for_each(|key| driver.press(key));
     while driver.state.arrangement.loading {
         driver.next();
     }
-    println!("\n{what} after {} ms; the slowest answer took {:?} of CPU", begun.elapsed().as_millis(), driver.answers);
-    if driver.answers > FRAME {
-        failures.push(format!("an answer until {what}: {:?} of CPU", driver.answers));
+    println!("\n{what} after {} ms; the slowest response took {:?} of CPU", start.elapsed().as_millis(), driver.slowest_response);
+    if driver.slowest_response > FRAME {
+        failures.push(format!("a response until {what}: {:?} of CPU", driver.slowest_response));
     }
     driver.settle();
-    back.split(' ').for_each(|key| driver.press(key));
+    restore.split(' ').for_each(|key| driver.press(key));
     driver.settle();
 }
 
-/// Extracts everything, but stops when that does not take more memory any longer.
+/// Extracts files until memory does not grow any more.
 fn extract(driver: &mut Driver, target: &Path) {
     while driver.state.jobs.running().next().is_some() {
         driver.press("x");
         driver.next();
     }
     ["esc", "A", "e"].iter().for_each(|key| driver.press(key));
-    let effects = driver.take(Event::Paste(target.display().to_string()));
+    let effects = driver.update(Event::Paste(target.display().to_string()));
     driver.perform(effects);
     driver.press("enter");
-    let begun = Instant::now();
+    let start = Instant::now();
     while driver.state.jobs.running().next().is_some() {
         if driver.done() >= EXTRACTED {
             driver.press("x");
@@ -341,26 +345,26 @@ fn extract(driver: &mut Driver, target: &Path) {
         driver.next();
     }
     let done = driver.done();
-    println!("\n{done} files extracted after {} ms", begun.elapsed().as_millis());
+    println!("\n{done} files extracted after {} ms", start.elapsed().as_millis());
     assert!(done > 0, "nothing was extracted");
 }
 
-/// Returns the CPU that this thread has had, which other work on the machine does not lengthen.
+/// Returns the CPU time of this thread. Other work on the machine does not affect it.
 #[cfg(target_os = "linux")]
-fn on_the_processor() -> Duration {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("the system tells");
+fn cpu_time() -> Duration {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux provides it");
     Duration::from_nanos(text.split(' ').next().and_then(|nanoseconds| nanoseconds.parse().ok()).expect("a number"))
 }
 
-/// Elsewhere the clock has to do.
+/// Returns the elapsed time, because the CPU time is unknown.
 #[cfg(not(target_os = "linux"))]
-fn on_the_processor() -> Duration {
+fn cpu_time() -> Duration {
     use std::sync::OnceLock;
-    static BEGUN: OnceLock<Instant> = OnceLock::new();
-    BEGUN.get_or_init(Instant::now).elapsed()
+    static START: OnceLock<Instant> = OnceLock::new();
+    START.get_or_init(Instant::now).elapsed()
 }
 
-/// Prints the most memory that this process has had so far, where the system tells, and compares it with its budget.
+/// Prints the peak memory of this process, if the system provides it, and compares it with the budget.
 fn memory(entries: u64, after: &str, failures: &mut Vec<String>) {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let kibibytes =

@@ -1,7 +1,7 @@
-//! Prints what block size, level and dictionary cost: size of the archive, CPU seconds of packing, and one random read.
+//! Prints the effect of block size, level and dictionary on the size of the archive, the CPU time of packing, and a random read.
 //!
-//! `cargo bench --bench curves -- DIR...` measures each directory with each setting; without a directory, the sample in `assets/`.
-//! The tables in `docs/design/compression.md` come from here.
+//! `cargo bench --bench curves -- DIR...` measures each directory (by default the sample in `assets/`) with each setting.
+//! `docs/design/compression.md` shows the results.
 
 #![allow(clippy::print_stdout, reason = "its output is a table")]
 
@@ -15,7 +15,7 @@ use nra::format::entry::Kind;
 use nra::format::nra::writer::{BlockPolicy, DictionaryPolicy, WriterOptions};
 use nra::format::progress::Recorder;
 
-/// Entries read at random for one figure.
+/// Number of random reads per figure.
 const READS: u64 = 300;
 
 fn main() {
@@ -34,7 +34,7 @@ fn main() {
     }
 }
 
-/// Named settings: the presets, then one thing changed at a time.
+/// Returns named settings: the presets, then settings that differ in one value.
 fn settings() -> Vec<(String, WriterOptions)> {
     let balanced = WriterOptions::balanced();
     let block = |kib: u32, options: &WriterOptions| WriterOptions {
@@ -89,10 +89,10 @@ fn measure(directory: &Path, name: &str, writer: WriterOptions) {
         if entry.kind != Kind::File || entry.size == 0 {
             continue;
         }
-        // A fresh reader has nothing in its caches but what opening brings.
+        // The caches of a new reader contain only the pages read while opening.
         let cold = open_path(&file, &OpenOptions::default()).expect("the archive opens");
         let start = Instant::now();
-        cold.with_content(&entry, Access::Random, &mut |_| Ok(())).expect("the entry reads");
+        cold.with_content(&entry, Access::Random, &mut |_| Ok(())).expect("the entry is readable");
         seconds += start.elapsed().as_secs_f64();
         reads += 1;
         if u64::from(reads) == READS {
@@ -107,11 +107,11 @@ fn measure(directory: &Path, name: &str, writer: WriterOptions) {
     );
 }
 
-/// CPU seconds that this process has used, user and system.
+/// Returns the CPU time of this process in seconds, user and system.
 fn cpu_seconds() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").expect("Linux");
     let fields: Vec<&str> = stat.rsplit(')').next().expect("a command name in parentheses").split_whitespace().collect();
     let ticks: u64 = fields[11..13].iter().map(|field| field.parse::<u64>().expect("a number of ticks")).sum();
-    // The kernel counts in hundredths of a second for user space, whatever its own clock is.
+    // Linux reports hundredths of a second, whatever the frequency of its clock.
     ticks as f64 / 100.0
 }

@@ -1,6 +1,6 @@
-//! Speed of the engine on data made from a seed: writing, opening, looking up, reading, listing, verifying.
+//! Speed of the engine on generated data: writing, opening, looking up, reading, listing, verifying.
 //!
-//! `cargo bench --bench engine`. Whole commands beside other tools: `docs/benchmarks.md`.
+//! Run it with `cargo bench --bench engine`. `docs/benchmarks.md` compares whole commands with other tools.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -16,9 +16,9 @@ use nra::format::path::EntryPath;
 use nra::format::progress::Recorder;
 use nra::format::source::MemorySource;
 
-/// Entries of the archive that is measured.
+/// Number of entries in the archive.
 const ENTRIES: u64 = 20_000;
-/// Bytes of each entry.
+/// Length of each entry, bytes.
 const ENTRY_BYTES: usize = 2_600;
 
 fn noise(seed: u64, len: usize) -> Vec<u8> {

@@ -1,5 +1,5 @@
-//! Generates `docs/cli.md` from the definition of the command line. With `NRA_BLESS=1`, the test writes the page; otherwise it compares.
-#![allow(clippy::unwrap_used, reason = "a test that can't go on may panic")]
+//! Generates `docs/cli.md` from the definition of the command line, and compares it. With `NRA_BLESS=1`, the test writes the page.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fmt::Write as _;
 use std::path::Path;

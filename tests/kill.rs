@@ -1,4 +1,4 @@
-//! Writers that are killed while they change an archive: it stays intact and contains everything that was reported as done.
+//! Killed writers: the archive stays intact and contains every commit that was reported.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
@@ -20,10 +20,10 @@ use nra::format::path::EntryPath;
 use nra::format::progress::Recorder;
 use nra::format::source::{FileSource, FileStore};
 
-/// Names the archive for a process that is to be killed.
+/// Names the archive to the process that is killed.
 const ARCHIVE: &str = "NRA_TEST_KILL_ARCHIVE";
-/// Held by each test: a process that another one starts has its files, and so its locks, until it runs.
-static ONE: Mutex<()> = Mutex::new(());
+/// Held by each test. A process that another test starts would inherit its files, and their locks, until it runs.
+static SERIAL: Mutex<()> = Mutex::new(());
 /// The operation of the child process; endless commits if not set.
 const WORK: &str = "NRA_TEST_KILL_WORK";
 
@@ -36,7 +36,7 @@ fn content(number: u64) -> Vec<u8> {
     line.repeat(usize::try_from(number % 50).expect("small") * 40 + 1)
 }
 
-/// Makes the next commit: one file more, and from some number on an old one less. Returns its number.
+/// Writes the next commit, which adds a file and, from some number on, removes an old one. Returns its number.
 fn commit(archive: &Path) -> u64 {
     let store = FileStore::open(archive).expect("not locked");
     let mut writer = Writer::append(Arc::new(store), WriterOptions { threads: 1, ..WriterOptions::balanced() }).expect("whole");
@@ -53,28 +53,28 @@ fn commit(archive: &Path) -> u64 {
     number
 }
 
-/// Does without end what the other tests want, and says so after each time; does nothing unless it is started by one of them.
+/// Repeats the operation that another test asks for, and reports each time. Does nothing if no test has started it.
 #[test]
 fn child_process_to_kill() {
     let Some(archive) = std::env::var_os(ARCHIVE).map(PathBuf::from) else { return };
-    // The parent waits for this file; the test harness would capture printed output.
-    let say = |what: &str, number: u64| writeln!(std::io::stderr(), "{what} {number}").expect("the parent listens");
+    // Standard error, because the test harness captures printed output.
+    let report = |what: &str, number: u64| writeln!(std::io::stderr(), "{what} {number}").expect("the parent listens");
     let work = std::env::var(WORK).unwrap_or_default();
     match work.as_str() {
         "" => loop {
-            say("commit", commit(&archive));
+            report("commit", commit(&archive));
         },
         "all" => loop {
             for change in CHANGES {
                 do_once(&archive, change);
-                say("commit", 0);
+                report("commit", 0);
             }
         },
         once => do_once(&archive, once),
     }
 }
 
-/// Starts a process that does `work`; `blocks`: it is killed when a file gets longer than so many times 512 bytes.
+/// Starts a process that does `work`. The system kills it when a file becomes longer than `blocks` × 512 bytes.
 fn start(archive: &Path, work: &str, blocks: Option<u64>) -> Child {
     let program = std::env::current_exe().expect("known");
     let mut command = match blocks {
@@ -89,30 +89,30 @@ fn start(archive: &Path, work: &str, blocks: Option<u64>) -> Child {
     command.env(WORK, work).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("started")
 }
 
-/// Kills a process when it has said something so many times more.
+/// Kills a process after `times` more reports. Returns the last one.
 fn kill_after(mut child: Child, times: usize) -> String {
     let lines = BufReader::new(child.stderr.take().expect("piped")).lines();
-    let said = lines.map(|line| line.expect("text")).filter(|line| line.starts_with("commit ")).nth(times);
+    let reported = lines.map(|line| line.expect("text")).filter(|line| line.starts_with("commit ")).nth(times);
     child.kill().expect("killed");
     child.wait().expect("gone");
-    said.expect("it goes on")
+    reported.expect("the process continues")
 }
 
 #[test]
 fn killed_writer_leaves_readable_archive() {
-    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let _serial = SERIAL.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = tempfile::tempdir().expect("a folder");
     let archive = folder.path().join("a.nra");
     let writer = Writer::create(Vec::new(), WriterOptions::balanced()).expect("created");
     std::fs::write(&archive, writer.finish(&Recorder::default()).expect("written").0).expect("written");
     for round in 0..12 {
-        // It is somewhere in the next commit.
-        let said = kill_after(start(&archive, "", None), round % 4);
-        let said: u64 = said["commit ".len()..].parse().expect("a number");
+        // The process is in the middle of the next commit.
+        let reported = kill_after(start(&archive, "", None), round % 4);
+        let reported: u64 = reported["commit ".len()..].parse().expect("a number");
 
         let reader = open_path(&archive, &OpenOptions::default()).expect("whole");
         let last = reader.info().commit.expect("it has commits");
-        assert!(last >= said, "commit {said} is lost");
+        assert!(last >= reported, "commit {reported} is lost");
         let number = commit(&archive);
         assert_eq!(number, last + 1);
         let reader = open_path(&archive, &OpenOptions::default()).expect("whole");
@@ -126,7 +126,7 @@ fn killed_writer_leaves_readable_archive() {
     }
 }
 
-/// Changes of an encrypted archive after which its files are the same, in turn.
+/// Changes of an encrypted archive that keep its files, used in turn.
 const CHANGES: [&str; 5] = ["add a key", "change a key", "protect", "remove a key", "compact"];
 
 fn key() -> Secret {
@@ -144,7 +144,7 @@ fn options(archive: &Path) -> WriterOptions {
 
 const CHEAP: Argon2Cost = Argon2Cost { memory_kib: 8, passes: 1, lanes: 1 };
 
-/// Makes a change; the first key always stays.
+/// Makes a change. The first key is always kept.
 fn do_once(archive: &Path, change: &str) {
     if change == "compact" {
         compact(archive, 2, None, &Target::InPlace, &options(archive), &Recorder::default()).expect("whole");
@@ -165,7 +165,7 @@ fn do_once(archive: &Path, change: &str) {
     writer.finish(&Recorder::default()).expect("written");
 }
 
-/// Makes an archive of several commits with two keys.
+/// Creates an archive of several commits with two keys.
 fn sealed(archive: &Path) {
     let mut keyring = Keyring::create(&key(), CHEAP, "first").expect("made");
     keyring.add(&Secret::password("second"), CHEAP, "second").expect("made");
@@ -183,14 +183,17 @@ fn sealed(archive: &Path) {
     }
 }
 
-/// What an archive holds, labels of its keys, the number of its commits, the percentage of its recovery data, and whether the password of the second key is still that of the beginning.
+/// The state of an archive.
 #[derive(Debug, PartialEq)]
 struct State {
     files: BTreeMap<Vec<u8>, Vec<u8>>,
+    /// Labels of the keys.
     keys: Vec<String>,
     commits: usize,
+    /// Percentage of the recovery data.
     percent: Option<u32>,
-    is_first_password: bool,
+    /// Whether the second key still has its first password.
+    has_first_password: bool,
 }
 
 fn state(archive: &Path) -> State {
@@ -203,7 +206,7 @@ fn state(archive: &Path) -> State {
         keys: reader.info().keys.iter().map(|key| key.label.clone()).collect(),
         commits: reader.commits().count(),
         percent: reader.info().recovery.as_ref().map(|recovery| recovery.percent),
-        is_first_password: open_path(archive, &options).is_ok(),
+        has_first_password: open_path(archive, &options).is_ok(),
     }
 }
 
@@ -215,7 +218,7 @@ fn check_whole(archive: &Path) {
 
 #[test]
 fn killed_compaction_or_key_change_leaves_readable_archive() {
-    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let _serial = SERIAL.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = tempfile::tempdir().expect("a folder");
     let archive = folder.path().join("a.nra");
     sealed(&archive);
@@ -239,7 +242,7 @@ fn killed_compaction_or_key_change_leaves_readable_archive() {
 #[test]
 fn writer_killed_in_any_write_leaves_old_or_new_archive() {
     const SIGXFSZ: i32 = 25;
-    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let _serial = SERIAL.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = tempfile::tempdir().expect("a folder");
     let (first, archive) = (folder.path().join("first.nra"), folder.path().join("a.nra"));
     sealed(&first);

@@ -1,5 +1,5 @@
 //! Effects of interrupts, in a separate process because they change global state.
-#![allow(clippy::unwrap_used, reason = "a test that can't go on may panic")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::io::{self, Write};
 use std::process::{Command, Stdio};
@@ -50,7 +50,7 @@ fn first_interrupt_ends_wait_for_input() {
         for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
             let mut command = Command::new(env!("CARGO_BIN_EXE_nra"));
             let mut child = command.args(arguments).current_dir(folder.path()).stdin(Stdio::piped()).spawn().unwrap();
-            // More than a pipe holds: once this is written the program is at work and waits for the rest.
+            // More than a pipe holds. After this write, the program is reading and waits for the rest.
             child.stdin.as_mut().unwrap().write_all(&vec![0; 1 << 20]).unwrap();
             let input = child.stdin.take();
             kill_process(Pid::from_child(&child), signal).unwrap();

@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::process::Command;
 
-use super::{Room, nra, said};
+use super::{Sandbox, nra, outcome};
 
-/// A shell that loads the script, completes a line, and prints what it offers, one a line; `None` where it is not installed.
-fn offered(shell: &str, line: &str, room: &Room) -> Option<String> {
-    let script = room.out(&["completions", shell]);
+/// Completes a line in a shell and returns the candidates, one per line. Returns `None` if the shell is not installed.
+fn offered(shell: &str, line: &str, sandbox: &Sandbox) -> Option<String> {
+    let script = sandbox.out(&["completions", shell]);
     let words: Vec<&str> = line.split(' ').collect();
     let program = Path::new(env!("CARGO_BIN_EXE_nra"));
     let run = match shell {
@@ -34,17 +34,17 @@ fn offered(shell: &str, line: &str, room: &Room) -> Option<String> {
     };
     let paths = std::env::var_os("PATH").unwrap_or_default();
     let paths = std::iter::once(program.parent().unwrap().to_owned()).chain(std::env::split_paths(&paths));
-    command.env("PATH", std::env::join_paths(paths).unwrap()).current_dir(room.directory.path());
-    let said = said(command.output().ok()?);
-    assert_eq!(said.err, "", "{shell}: {line}");
-    Some(said.out)
+    command.env("PATH", std::env::join_paths(paths).unwrap()).current_dir(sandbox.directory.path());
+    let outcome = outcome(command.output().ok()?);
+    assert_eq!(outcome.err, "", "{shell}: {line}");
+    Some(outcome.out)
 }
 
-#[allow(clippy::print_stderr, reason = "what is not tested has to be said")]
+#[allow(clippy::print_stderr, reason = "a skipped test prints a note")]
 #[test]
 fn complete_lists_commands_values_files_and_archive_paths() {
-    let room = Room::new();
-    std::fs::create_dir(room.directory.path().join("folder")).unwrap();
+    let sandbox = Sandbox::new();
+    std::fs::create_dir(sandbox.directory.path().join("folder")).unwrap();
     for shell in ["bash", "zsh", "fish"] {
         for (line, expected) in [
             ("nra ver", &["verify", "version"][..]),
@@ -57,11 +57,11 @@ fn complete_lists_commands_values_files_and_archive_paths() {
             ("nra key ch", &["change"]),
             ("nra grep rich.nra x docs/su", &["docs/sub/"]),
         ] {
-            let Some(out) = offered(shell, line, &room) else {
+            let Some(out) = offered(shell, line, &sandbox) else {
                 eprintln!("not tested: {shell} is not installed");
                 break;
             };
-            // Behind the word stands what it is.
+            // A description follows the word.
             let words: Vec<&str> = out.lines().filter_map(|line| line.split(['\t']).next()).collect();
             assert_eq!(words, expected, "{shell}: {line}");
         }
@@ -71,7 +71,7 @@ fn complete_lists_commands_values_files_and_archive_paths() {
             ("nra extract rich.nra -C f", "[dirnames]", "[-/]", "folder/"),
             ("nra pack --output=r", "[default]", "[files]", "--output=rich.nra"),
         ] {
-            let Some(out) = offered(shell, line, &room) else { break };
+            let Some(out) = offered(shell, line, &sandbox) else { break };
             let expected = if shell == "bash" {
                 bash
             } else if shell == "zsh" {
@@ -86,9 +86,9 @@ fn complete_lists_commands_values_files_and_archive_paths() {
 
 #[test]
 fn static_completion_scripts_contain_visible_commands() {
-    let room = Room::new();
+    let sandbox = Sandbox::new();
     for shell in ["elvish", "powershell"] {
-        let script = room.out(&["completions", shell]);
+        let script = sandbox.out(&["completions", shell]);
         assert!(script.contains("verify") && !script.contains("nra;complete"), "{shell}");
         assert!(script.contains("completions"), "{shell}");
     }
@@ -96,14 +96,14 @@ fn static_completion_scripts_contain_visible_commands() {
 
 #[test]
 fn complete_uses_password_from_command_line() {
-    let room = Room::new();
-    std::fs::write(room.directory.path().join("secret word"), "x").unwrap();
-    let packed = room.run(&["pack", "secret word", "-o", "locked.nra", "--password", "p", "-q"]);
+    let sandbox = Sandbox::new();
+    std::fs::write(sandbox.directory.path().join("secret word"), "x").unwrap();
+    let packed = sandbox.run(&["pack", "secret word", "-o", "locked.nra", "--password", "p", "-q"]);
     assert_eq!(packed.code, Some(0), "{}", packed.err);
     let ask = |words: &[&str]| {
         let command = ["complete", "fish", "--"].iter().chain(words);
-        let run = nra().args(command).current_dir(room.directory.path()).output().unwrap();
-        said(run).out
+        let run = nra().args(command).current_dir(sandbox.directory.path()).output().unwrap();
+        outcome(run).out
     };
     assert_eq!(ask(&["cat", "--password", "p", "locked.nra", "se"]), "paths\nsecret word\n");
     assert_eq!(ask(&["cat", "locked.nra", "se"]), "paths\n");

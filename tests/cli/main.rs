@@ -1,5 +1,5 @@
 //! Tests of the program from the outside: output, messages, exit codes, JSON.
-#![allow(clippy::unwrap_used, reason = "a test that can't go on may panic")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod change;
 mod completion;
@@ -19,7 +19,7 @@ use std::process::{Command, Output, Stdio};
 use serde_json::Value;
 
 /// Exit code and output of the program.
-struct Said {
+struct Outcome {
     code: Option<i32>,
     out: String,
     err: String,
@@ -34,18 +34,18 @@ fn nra() -> Command {
     command
 }
 
-fn said(output: Output) -> Said {
+fn outcome(output: Output) -> Outcome {
     let text =
         |bytes: Vec<u8>| String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
-    Said { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+    Outcome { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
 }
 
 /// Runs the program in a directory with the archives of [`sample`].
-struct Room {
+struct Sandbox {
     directory: tempfile::TempDir,
 }
 
-impl Room {
+impl Sandbox {
     fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         sample::save(directory.path(), "rich.nra", &sample::rich());
@@ -53,24 +53,24 @@ impl Room {
     }
 
     /// Runs the program. JSON in its output is checked against the schemas.
-    fn run(&self, arguments: &[&str]) -> Said {
-        let said = said(nra().args(arguments).current_dir(self.directory.path()).output().unwrap());
+    fn run(&self, arguments: &[&str]) -> Outcome {
+        let outcome = outcome(nra().args(arguments).current_dir(self.directory.path()).output().unwrap());
         if arguments.iter().any(|argument| ["--json", "--jsonl"].contains(argument)) {
-            schema::check_output(&said.out);
+            schema::check_output(&outcome.out);
         }
-        said
+        outcome
     }
 
     /// Runs the program successfully and returns its standard output.
     fn out(&self, arguments: &[&str]) -> String {
-        let said = self.run(arguments);
-        assert_eq!((said.code, said.err.as_str()), (Some(0), ""), "{arguments:?}");
-        said.out
+        let outcome = self.run(arguments);
+        assert_eq!((outcome.code, outcome.err.as_str()), (Some(0), ""), "{arguments:?}");
+        outcome.out
     }
 
     fn fails(&self, arguments: &[&str], code: i32, message: &str) {
-        let said = self.run(arguments);
-        assert_eq!((said.code, said.err.as_str()), (Some(code), message), "{arguments:?}");
+        let outcome = self.run(arguments);
+        assert_eq!((outcome.code, outcome.err.as_str()), (Some(code), message), "{arguments:?}");
     }
 }
 
@@ -83,18 +83,18 @@ fn commands() -> Vec<String> {
 fn short_help_fits_one_screen() {
     let keys = ["key list", "key add", "key remove", "key change"].map(str::to_owned);
     for command in commands().into_iter().chain(keys) {
-        let said = said(nra().args(command.split(' ')).arg("-h").env("COLUMNS", "80").output().unwrap());
-        assert_eq!(said.code, Some(0), "{command}");
-        let lines = said.out.lines().count();
+        let outcome = outcome(nra().args(command.split(' ')).arg("-h").env("COLUMNS", "80").output().unwrap());
+        assert_eq!(outcome.code, Some(0), "{command}");
+        let lines = outcome.out.lines().count();
         assert!(lines <= 24, "nra {command} -h has {lines} lines");
-        assert!(said.out.lines().all(|line| line.chars().count() <= 80), "{command}: {}", said.out);
-        assert!(said.out.contains("Examples:"), "{command}");
-        let examples = said.out.split("Examples:").nth(1).unwrap();
+        assert!(outcome.out.lines().all(|line| line.chars().count() <= 80), "{command}: {}", outcome.out);
+        assert!(outcome.out.contains("Examples:"), "{command}");
+        let examples = outcome.out.split("Examples:").nth(1).unwrap();
         assert!(examples.lines().skip(1).all(|line| line.starts_with("  nra ")), "{command}: {examples}");
     }
-    let said = said(nra().arg("-h").output().unwrap());
-    assert!(said.out.lines().count() <= 24 && said.out.lines().all(|line| line.chars().count() <= 80), "{}", said.out);
-    let (groups, examples) = said.out.split_once("Examples:").unwrap();
+    let outcome = outcome(nra().arg("-h").output().unwrap());
+    assert!(outcome.out.lines().count() <= 24 && outcome.out.lines().all(|line| line.chars().count() <= 80), "{}", outcome.out);
+    let (groups, examples) = outcome.out.split_once("Examples:").unwrap();
     assert!(examples.lines().skip(1).all(|line| line.starts_with("  nra ")), "{examples}");
     let words: Vec<&str> = groups.split([' ', ',', '\n']).collect();
     for command in commands() {
@@ -104,50 +104,50 @@ fn short_help_fits_one_screen() {
 
 #[test]
 fn entries_are_listed_in_path_order() {
-    let room = Room::new();
+    let sandbox = Sandbox::new();
     assert_eq!(
-        room.out(&["list", "rich.nra"]),
+        sandbox.out(&["list", "rich.nra"]),
         "docs\ndocs/a b.txt\ndocs/empty\n$'docs/esc\\x1b[31m.txt'\ndocs/latin\u{fffd}.txt\ndocs/sub\ndocs/sub/deep\n\
          docs/sub/deep/lines.log\nimage.bin\nlink\nnull\nowned\npipe\n"
     );
     assert_eq!(
-        room.out(&["ls", "rich.nra", "docs/sub", "*.bin"]),
+        sandbox.out(&["ls", "rich.nra", "docs/sub", "*.bin"]),
         "docs/sub\ndocs/sub/deep\ndocs/sub/deep/lines.log\nimage.bin\n"
     );
     assert_eq!(
-        room.out(&["list", "rich.nra", "--sort", "size", "-r", "docs/sub", "owned"]).lines().next(),
+        sandbox.out(&["list", "rich.nra", "--sort", "size", "-r", "docs/sub", "owned"]).lines().next(),
         Some("docs/sub/deep/lines.log")
     );
     assert_eq!(
-        room.out(&["list", "rich.nra", "-l", "link", "null"]),
+        sandbox.out(&["list", "rich.nra", "-l", "link", "null"]),
         "lrw-r--r--           -      -  2026-01-02 03:04:05  link -> docs/a b.txt\n\
          crw-r--r--        1, 3      -  2026-01-02 03:04:05  null\n"
     );
-    let owned = room.out(&["list", "rich.nra", "-l", "owned"]);
+    let owned = sandbox.out(&["list", "rich.nra", "-l", "owned"]);
     assert!(owned.starts_with("-rw-------         5 B  ") && owned.ends_with(" %  2026-01-02 03:04:05  owned\n"), "{owned}");
     assert_eq!(
-        room.out(&["list", "rich.nra", "--tree", "docs/sub"]),
+        sandbox.out(&["list", "rich.nra", "--tree", "docs/sub"]),
         "└── docs/\n    └── sub/\n        └── deep/\n            └── lines.log\n"
     );
 }
 
 #[test]
 fn list_digest_matches_content() {
-    let room = Room::new();
+    let sandbox = Sandbox::new();
     let digest = nra::format::digest::Digest::of(b"mine\n").to_string();
-    assert_eq!(room.out(&["list", "--digest", "rich.nra", "owned"]), format!("{digest}  owned\n"));
+    assert_eq!(sandbox.out(&["list", "--digest", "rich.nra", "owned"]), format!("{digest}  owned\n"));
 }
 
 #[test]
 fn null_option_terminates_names_with_nul() {
-    let room = Room::new();
-    let output = nra().args(["list", "-0", "rich.nra", "docs/*.txt"]).current_dir(room.directory.path()).output().unwrap();
+    let sandbox = Sandbox::new();
+    let output = nra().args(["list", "-0", "rich.nra", "docs/*.txt"]).current_dir(sandbox.directory.path()).output().unwrap();
     assert_eq!(output.stdout, b"docs/a b.txt\0docs/esc\x1b[31m.txt\0docs/latin\xff.txt\0");
 }
 
 #[test]
 fn messages_and_json_contain_no_control_characters() {
-    let room = Room::new();
+    let sandbox = Sandbox::new();
     for arguments in [
         &["list", "--json", "rich.nra"][..],
         &["grep", "rich.nra", "two", "--jsonl"],
@@ -159,18 +159,23 @@ fn messages_and_json_contain_no_control_characters() {
         &["extract", "rich.nra", "docs", "-v", "-C", "target"],
         &["--help"],
     ] {
-        let said = room.run(arguments);
-        assert!(!said.out.contains('\u{1b}') && !said.err.contains('\u{1b}'), "{arguments:?}: {}{}", said.out, said.err);
+        let outcome = sandbox.run(arguments);
+        assert!(
+            !outcome.out.contains('\u{1b}') && !outcome.err.contains('\u{1b}'),
+            "{arguments:?}: {}{}",
+            outcome.out,
+            outcome.err
+        );
     }
 }
 
 #[test]
 fn colours_follow_option_and_environment() {
-    let room = Room::new();
+    let sandbox = Sandbox::new();
     let colored = |arguments: &[&str], variables: &[(&str, &str)]| {
         let mut command = nra();
-        command.args(arguments).current_dir(room.directory.path()).envs(variables.iter().copied());
-        said(command.output().unwrap()).out.contains("\u{1b}[")
+        command.args(arguments).current_dir(sandbox.directory.path()).envs(variables.iter().copied());
+        outcome(command.output().unwrap()).out.contains("\u{1b}[")
     };
     let list = ["list", "rich.nra", "docs/sub"];
     assert!(!colored(&list, &[]));
@@ -183,30 +188,30 @@ fn colours_follow_option_and_environment() {
 
 #[test]
 fn cat_prints_content_and_ranges() {
-    let room = Room::new();
-    assert_eq!(room.out(&["cat", "rich.nra", "docs/a b.txt", "./owned"]), "one\ntwo\nthree two\nmine\n");
-    assert_eq!(room.out(&["cat", "rich.nra", "docs/a b.txt", "--range", "4-6"]), "two");
-    assert_eq!(room.out(&["cat", "rich.nra", "docs/a b.txt", "--range", "-4"]), "two\n");
-    assert_eq!(room.out(&["cat", "rich.nra", "docs/a b.txt", "--range=18-"]), "");
-    room.fails(
+    let sandbox = Sandbox::new();
+    assert_eq!(sandbox.out(&["cat", "rich.nra", "docs/a b.txt", "./owned"]), "one\ntwo\nthree two\nmine\n");
+    assert_eq!(sandbox.out(&["cat", "rich.nra", "docs/a b.txt", "--range", "4-6"]), "two");
+    assert_eq!(sandbox.out(&["cat", "rich.nra", "docs/a b.txt", "--range", "-4"]), "two\n");
+    assert_eq!(sandbox.out(&["cat", "rich.nra", "docs/a b.txt", "--range=18-"]), "");
+    sandbox.fails(
         &["cat", "rich.nra", "docs/a b.txt", "--range=100-"],
         1,
         "nra: rich.nra: 'docs/a b.txt': range starts past the end of the file (18 bytes)\n",
     );
-    assert_eq!(room.out(&["cat", "rich.nra", "docs/empty"]), "");
+    assert_eq!(sandbox.out(&["cat", "rich.nra", "docs/empty"]), "");
 }
 
 #[test]
 fn archive_is_read_from_standard_input() {
     let mut child = nra().args(["cat", "-", "owned"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(&sample::rich()).unwrap();
-    assert_eq!(said(child.wait_with_output().unwrap()).out, "mine\n");
+    assert_eq!(outcome(child.wait_with_output().unwrap()).out, "mine\n");
 }
 
 #[test]
 fn messages_name_problem_and_reason() {
-    let room = Room::new();
-    std::fs::write(room.directory.path().join("text"), "hello\n").unwrap();
+    let sandbox = Sandbox::new();
+    std::fs::write(sandbox.directory.path().join("text"), "hello\n").unwrap();
     for (arguments, code, message) in [
         (&["list", "gone.nra"][..], 1, "nra: cannot open gone.nra: no such file or directory\n"),
         (&["list", "."], 1, "nra: cannot open .: is a directory\n"),
@@ -316,49 +321,52 @@ hint: use ./- for a file named -, or -T - to read input names from standard inpu
             "nra: --memory 1X: unknown unit 'X' (use K, M, G, T, P or E, optionally followed by iB or B)\nhint: use nra list --help for help\n",
         ),
     ] {
-        room.fails(arguments, code, message);
+        sandbox.fails(arguments, code, message);
     }
 }
 
 #[test]
 fn missing_command_is_usage_error() {
-    let said = said(nra().output().unwrap());
-    assert_eq!((said.code, said.out.as_str()), (Some(2), ""));
-    assert!(said.err.contains("Usage: nra"), "{}", said.err);
+    let outcome = outcome(nra().output().unwrap());
+    assert_eq!((outcome.code, outcome.out.as_str()), (Some(2), ""));
+    assert!(outcome.err.contains("Usage: nra"), "{}", outcome.err);
 }
 
 #[test]
 fn grep_and_find_match_lines_names_and_sizes() {
-    let room = Room::new();
-    assert_eq!(room.out(&["grep", "rich.nra", "-n", "two", "docs/a b.txt"]), "docs/a b.txt:2:two\ndocs/a b.txt:3:three two\n");
-    assert_eq!(room.out(&["grep", "rich.nra", "-c", "error"]), "docs/sub/deep/lines.log:40\n");
-    assert_eq!(room.out(&["grep", "rich.nra", "-il", "TWO", "image.bin", "owned"]), "image.bin\n");
-    assert_eq!(room.out(&["grep", "rich.nra", "two", "image.bin"]), "image.bin: binary file matches\n");
-    assert_eq!(room.out(&["grep", "-q", "rich.nra", "two"]), "");
-    assert_eq!(room.out(&["find", "rich.nra", "--name", "*.log", "--size", "+100", "--type", "f"]), "docs/sub/deep/lines.log\n");
-    assert_eq!(room.out(&["find", "rich.nra", "--type", "l,p"]), "link\npipe\n");
-    assert_eq!(room.out(&["find", "rich.nra", "--newer", "2026-01-03"]), "");
+    let sandbox = Sandbox::new();
+    assert_eq!(sandbox.out(&["grep", "rich.nra", "-n", "two", "docs/a b.txt"]), "docs/a b.txt:2:two\ndocs/a b.txt:3:three two\n");
+    assert_eq!(sandbox.out(&["grep", "rich.nra", "-c", "error"]), "docs/sub/deep/lines.log:40\n");
+    assert_eq!(sandbox.out(&["grep", "rich.nra", "-il", "TWO", "image.bin", "owned"]), "image.bin\n");
+    assert_eq!(sandbox.out(&["grep", "rich.nra", "two", "image.bin"]), "image.bin: binary file matches\n");
+    assert_eq!(sandbox.out(&["grep", "-q", "rich.nra", "two"]), "");
     assert_eq!(
-        room.out(&["find", "rich.nra", "docs/sub", "--older", "2026-01-03", "--size", "-1K"]),
+        sandbox.out(&["find", "rich.nra", "--name", "*.log", "--size", "+100", "--type", "f"]),
+        "docs/sub/deep/lines.log\n"
+    );
+    assert_eq!(sandbox.out(&["find", "rich.nra", "--type", "l,p"]), "link\npipe\n");
+    assert_eq!(sandbox.out(&["find", "rich.nra", "--newer", "2026-01-03"]), "");
+    assert_eq!(
+        sandbox.out(&["find", "rich.nra", "docs/sub", "--older", "2026-01-03", "--size", "-1K"]),
         "docs/sub/deep/lines.log\n"
     );
     assert_eq!(
-        room.out(&["du", "rich.nra", "--bytes"]),
+        sandbox.out(&["du", "rich.nra", "--bytes"]),
         "       560  docs/sub/deep\n       560  docs/sub\n       603  docs\n       615  .\n"
     );
-    let stored = room.out(&["du", "rich.nra", "--bytes", "--stored", "--entries", "--depth", "1"]);
+    let stored = sandbox.out(&["du", "rich.nra", "--bytes", "--stored", "--entries", "--depth", "1"]);
     let columns: Vec<Vec<&str>> = stored.lines().map(|line| line.split_whitespace().collect()).collect();
     assert!(
         matches!(&columns[..], [docs, all] if docs[0] == "603" && docs[2..] == ["8", "docs"] && all[2..] == ["13", "."]),
         "{stored}"
     );
     assert!(columns[0][1].parse::<u64>().unwrap() < 603, "{stored}");
-    assert_eq!(room.out(&["du", "rich.nra", "docs/sub", "--depth", "0"]), "     560 B  docs/sub\n");
+    assert_eq!(sandbox.out(&["du", "rich.nra", "docs/sub", "--depth", "0"]), "     560 B  docs/sub\n");
 }
 
 /// Checks the lines of `--jsonl` and the document of `--json` against the schemas and each other.
-fn check_json(room: &Room, arguments: &[&str], code: i32) {
-    let lines = room.run(&[arguments, &["--jsonl"]].concat());
+fn check_json(sandbox: &Sandbox, arguments: &[&str], code: i32) {
+    let lines = sandbox.run(&[arguments, &["--jsonl"]].concat());
     assert_eq!(lines.code, Some(code), "{arguments:?}: {}", lines.err);
     let lines: Vec<Value> = lines.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     for line in &lines {
@@ -366,7 +374,7 @@ fn check_json(room: &Room, arguments: &[&str], code: i32) {
     }
     let last = lines.last().unwrap();
     assert_eq!(last["code"], code, "{arguments:?}");
-    let document = room.run(&[arguments, &["--json"]].concat());
+    let document = sandbox.run(&[arguments, &["--json"]].concat());
     assert_eq!(document.code, Some(code), "{arguments:?}");
     let document: Value =
         serde_json::from_str(&document.out).unwrap_or_else(|error| panic!("{arguments:?}: {error}\n{}", document.out));
@@ -384,7 +392,7 @@ fn check_json(room: &Room, arguments: &[&str], code: i32) {
 
 #[test]
 fn json_matches_schemas() {
-    let room = Room::new();
+    let sandbox = Sandbox::new();
     for (arguments, code) in [
         (&["list", "rich.nra"][..], 0),
         (&["list", "rich.nra", "--digest", "docs"], 0),
@@ -416,144 +424,145 @@ fn json_matches_schemas() {
         (&["completions", "bash"], 0),
         (&["man"], 0),
     ] {
-        check_json(&room, arguments, code);
+        check_json(&sandbox, arguments, code);
     }
 }
 
 #[test]
 fn damage_is_reported_and_other_entries_stay_readable() {
-    let room = Room::new();
+    let sandbox = Sandbox::new();
     let mut bytes = sample::rich();
     // The payload of the first block follows superblock and frame header.
     bytes[256 + 64 + 4] ^= 1;
-    sample::save(room.directory.path(), "bad.nra", &bytes);
-    let said = room.run(&["verify", "bad.nra"]);
-    assert_eq!(said.code, Some(4));
+    sample::save(sandbox.directory.path(), "bad.nra", &bytes);
+    let outcome = sandbox.run(&["verify", "bad.nra"]);
+    assert_eq!(outcome.code, Some(4));
     assert!(
-        said.out.starts_with("damaged: block payload at offset 320: ")
-            && said.out.contains("affects 6 entries\n    docs/a b.txt\n"),
+        outcome.out.starts_with("damaged: block payload at offset 320: ")
+            && outcome.out.contains("affects 6 entries\n    docs/a b.txt\n"),
         "{}",
-        said.out
+        outcome.out
     );
-    assert!(said.err.starts_with("nra: bad.nra is damaged in 1 place; 6 entries affected ("), "{}", said.err);
-    check_json(&room, &["verify", "bad.nra"], 4);
-    let said = room.run(&["cat", "bad.nra", "owned"]);
-    assert_eq!((said.code, said.out.as_str()), (Some(4), ""));
-    assert!(said.err.starts_with("nra: bad.nra: owned: block at offset 256 is damaged: "), "{}", said.err);
-    assert!(said.err.ends_with("\nhint: use nra verify bad.nra to list the damage\n"), "{}", said.err);
-    assert_eq!(room.out(&["list", "bad.nra", "owned", "pipe"]), "owned\npipe\n");
-    let said = room.run(&["grep", "bad.nra", "two"]);
-    assert_eq!(said.code, Some(4));
-    assert_eq!(said.err.lines().count(), 6, "{}", said.err);
-    sample::save(room.directory.path(), "cut.nra", &bytes[..200]);
-    let said = room.run(&["list", "cut.nra"]);
-    assert_eq!(said.code, Some(4), "{}", said.err);
-    assert!(room.out(&["verify", "rich.nra"]).starts_with("rich.nra: ok (13 entries, 615 B, 1 block, "));
-    assert_eq!(room.out(&["verify", "-q", "rich.nra"]), "");
+    assert!(outcome.err.starts_with("nra: bad.nra is damaged in 1 place; 6 entries affected ("), "{}", outcome.err);
+    check_json(&sandbox, &["verify", "bad.nra"], 4);
+    let outcome = sandbox.run(&["cat", "bad.nra", "owned"]);
+    assert_eq!((outcome.code, outcome.out.as_str()), (Some(4), ""));
+    assert!(outcome.err.starts_with("nra: bad.nra: owned: block at offset 256 is damaged: "), "{}", outcome.err);
+    assert!(outcome.err.ends_with("\nhint: use nra verify bad.nra to list the damage\n"), "{}", outcome.err);
+    assert_eq!(sandbox.out(&["list", "bad.nra", "owned", "pipe"]), "owned\npipe\n");
+    let outcome = sandbox.run(&["grep", "bad.nra", "two"]);
+    assert_eq!(outcome.code, Some(4));
+    assert_eq!(outcome.err.lines().count(), 6, "{}", outcome.err);
+    sample::save(sandbox.directory.path(), "cut.nra", &bytes[..200]);
+    let outcome = sandbox.run(&["list", "cut.nra"]);
+    assert_eq!(outcome.code, Some(4), "{}", outcome.err);
+    assert!(sandbox.out(&["verify", "rich.nra"]).starts_with("rich.nra: ok (13 entries, 615 B, 1 block, "));
+    assert_eq!(sandbox.out(&["verify", "-q", "rich.nra"]), "");
 }
 
 #[test]
 fn cat_continues_after_damaged_entry() {
-    let room = Room::new();
-    let input = room.directory.path().join("in");
+    let sandbox = Sandbox::new();
+    let input = sandbox.directory.path().join("in");
     std::fs::create_dir(&input).unwrap();
     let noise: Vec<u8> = (0..9_000u32).map(|i| (i.wrapping_mul(i).wrapping_mul(2_654_435_761) >> 23) as u8).collect();
     std::fs::write(input.join("noise"), &noise).unwrap();
     std::fs::write(input.join("text"), "what is whole\n").unwrap();
-    assert_eq!(room.run(&["pack", "in", "-o", "two.nra", "--codec", "none"]).code, Some(0));
-    let mut bytes = std::fs::read(room.directory.path().join("two.nra")).unwrap();
+    assert_eq!(sandbox.run(&["pack", "in", "-o", "two.nra", "--codec", "none"]).code, Some(0));
+    let mut bytes = std::fs::read(sandbox.directory.path().join("two.nra")).unwrap();
     let at = bytes.windows(100).position(|part| part == &noise[..100]).unwrap();
     bytes[at + 50] ^= 1;
-    sample::save(room.directory.path(), "two.nra", &bytes);
+    sample::save(sandbox.directory.path(), "two.nra", &bytes);
     for (arguments, code, out) in [
         (&["cat", "two.nra", "noise", "text"][..], 4, "what is whole\n"),
         (&["cat", "two.nra", "text", "noise", "nope", "text"], 4, "what is whole\nwhat is whole\n"),
         (&["cat", "two.nra", "text", "nope"], 3, "what is whole\n"),
         (&["cat", "two.nra", "noise", "nope"], 4, ""),
     ] {
-        let said = room.run(arguments);
-        assert_eq!((said.code, said.out.as_str()), (Some(code), out), "{arguments:?} {}", said.err);
+        let outcome = sandbox.run(arguments);
+        assert_eq!((outcome.code, outcome.out.as_str()), (Some(code), out), "{arguments:?} {}", outcome.err);
         for name in arguments[2..].iter().filter(|name| **name != "text") {
-            let is_told =
-                [format!("nra: two.nra: {name}: "), format!("nra: warning: {name}: ")].iter().any(|lead| said.err.contains(lead));
-            assert!(is_told || said.err.contains("no entry nope"), "{}", said.err);
+            let is_reported = [format!("nra: two.nra: {name}: "), format!("nra: warning: {name}: ")]
+                .iter()
+                .any(|lead| outcome.err.contains(lead));
+            assert!(is_reported || outcome.err.contains("no entry nope"), "{}", outcome.err);
         }
     }
 }
 
 #[test]
 fn missing_entry_with_damaged_index_is_damage() {
-    let room = Room::new();
+    let sandbox = Sandbox::new();
     let mut bytes = sample::rich();
     // The commit and everything after it.
     let len = bytes.len();
     bytes[len - 300..].fill(0);
-    sample::save(room.directory.path(), "bad.nra", &bytes);
+    sample::save(sandbox.directory.path(), "bad.nra", &bytes);
     for arguments in [&["cat", "bad.nra", "nope"][..], &["du", "bad.nra", "nope"], &["list", "bad.nra", "nope"]] {
-        let said = room.run(arguments);
-        assert_eq!(said.code, Some(4), "{arguments:?} {}", said.err);
-        assert!(said.err.contains("nope"), "{}", said.err);
+        let outcome = sandbox.run(arguments);
+        assert_eq!(outcome.code, Some(4), "{arguments:?} {}", outcome.err);
+        assert!(outcome.err.contains("nope"), "{}", outcome.err);
     }
 }
 
 #[test]
 fn archive_is_read_from_named_pipe() {
-    let room = Room::new();
-    let pipe = room.directory.path().join("pipe");
+    let sandbox = Sandbox::new();
+    let pipe = sandbox.directory.path().join("pipe");
     rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0).unwrap();
     let writer = std::thread::spawn(move || std::fs::write(pipe, sample::rich()).unwrap());
-    assert_eq!(room.out(&["cat", "pipe", "owned"]), "mine\n");
+    assert_eq!(sandbox.out(&["cat", "pipe", "owned"]), "mine\n");
     writer.join().unwrap();
 }
 
 #[test]
 fn cat_json_reports_missing_entries() {
-    let room = Room::new();
-    let said = room.run(&["cat", "rich.nra", "nope", "owned", "--json"]);
-    let document: Value = serde_json::from_str(&said.out).unwrap();
+    let sandbox = Sandbox::new();
+    let outcome = sandbox.run(&["cat", "rich.nra", "nope", "owned", "--json"]);
+    let document: Value = serde_json::from_str(&outcome.out).unwrap();
     let warning = &document["summary"]["warnings"][0];
     assert_eq!((&warning["path"], &warning["message"]), (&"nope".into(), &"entry not found".into()), "{document}");
-    assert_eq!((said.code, said.err.as_str()), (Some(3), "nra: warning: nope: entry not found\n"));
+    assert_eq!((outcome.code, outcome.err.as_str()), (Some(3), "nra: warning: nope: entry not found\n"));
 }
 
 #[test]
 fn extract_fails_if_pattern_matches_nothing() {
-    let room = Room::new();
+    let sandbox = Sandbox::new();
     for arguments in [&["extract", "rich.nra", "nope", "-n"][..], &["extract", "rich.nra", "nope"]] {
         let message = "nra: rich.nra: no entry matches nope\nhint: use nra list rich.nra to list its entries; quote globs\n";
-        room.fails(arguments, 1, message);
+        sandbox.fails(arguments, 1, message);
     }
-    assert_eq!(room.run(&["extract", "rich.nra", "nope", "owned", "-n"]).code, Some(3));
+    assert_eq!(sandbox.run(&["extract", "rich.nra", "nope", "owned", "-n"]).code, Some(3));
 }
 
 #[test]
 fn accessible_mode_draws_no_lines() {
-    let room = Room::new();
-    let said = said(
+    let sandbox = Sandbox::new();
+    let outcome = outcome(
         nra()
             .args(["list", "--tree", "rich.nra", "docs/sub"])
             .env("NRA_ACCESSIBLE", "1")
-            .current_dir(room.directory.path())
+            .current_dir(sandbox.directory.path())
             .output()
             .unwrap(),
     );
-    assert_eq!(said.out, "  docs/\n    sub/\n      deep/\n        lines.log\n");
+    assert_eq!(outcome.out, "  docs/\n    sub/\n      deep/\n        lines.log\n");
 }
 
 #[test]
 fn legacy_command_lines_work() {
-    let room = Room::new();
-    let said = room.run(&["unpack-beta", "-i", "rich.nra", "-o", "there", "-q"]);
-    assert_eq!((said.code, said.err.as_str()), (Some(3), ""));
-    assert_eq!(std::fs::read(room.directory.path().join("there/owned")).unwrap(), b"mine\n");
-    let said = room.run(&["pack-beta", "-i", "there", "-o", "again.nra", "-n", "Title", "--codec", "zstd"]);
-    assert_eq!(said.code, Some(0), "{}", said.err);
-    assert!(room.out(&["info-beta", "-i", "again.nra"]).contains("Title"));
-    let said = room.run(&["append", "-i", "rich.nra", "-a", "again.nra", "-q"]);
-    assert_eq!((said.code, said.err.as_str()), (Some(0), ""));
-    assert_eq!(room.out(&["stream-beta", "-i", "again.nra", "--file-id", "owned"]), "mine\n");
-    assert_eq!(room.run(&["unpack", "--archive", "again.nra", "-o", "third", "--file-id", "owned"]).code, Some(0));
-    assert_eq!(std::fs::read(room.directory.path().join("third/owned")).unwrap(), b"mine\n");
+    let sandbox = Sandbox::new();
+    let outcome = sandbox.run(&["unpack-beta", "-i", "rich.nra", "-o", "there", "-q"]);
+    assert_eq!((outcome.code, outcome.err.as_str()), (Some(3), ""));
+    assert_eq!(std::fs::read(sandbox.directory.path().join("there/owned")).unwrap(), b"mine\n");
+    let outcome = sandbox.run(&["pack-beta", "-i", "there", "-o", "again.nra", "-n", "Title", "--codec", "zstd"]);
+    assert_eq!(outcome.code, Some(0), "{}", outcome.err);
+    assert!(sandbox.out(&["info-beta", "-i", "again.nra"]).contains("Title"));
+    let outcome = sandbox.run(&["append", "-i", "rich.nra", "-a", "again.nra", "-q"]);
+    assert_eq!((outcome.code, outcome.err.as_str()), (Some(0), ""));
+    assert_eq!(sandbox.out(&["stream-beta", "-i", "again.nra", "--file-id", "owned"]), "mine\n");
+    assert_eq!(sandbox.run(&["unpack", "--archive", "again.nra", "-o", "third", "--file-id", "owned"]).code, Some(0));
+    assert_eq!(std::fs::read(sandbox.directory.path().join("third/owned")).unwrap(), b"mine\n");
 }
 
 #[test]
@@ -562,37 +571,37 @@ fn closed_pipe_ends_silently() {
     let path = sample::save(directory.path(), "many.nra", &sample::many(20_000));
     let mut child = nra().args(["list", &path]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     drop(child.stdout.take());
-    let said = said(child.wait_with_output().unwrap());
-    assert_eq!((said.code, said.err.as_str()), (Some(0), ""));
+    let outcome = outcome(child.wait_with_output().unwrap());
+    assert_eq!((outcome.code, outcome.err.as_str()), (Some(0), ""));
 }
 
 #[test]
 fn full_disk_is_failure() {
-    let room = Room::new();
+    let sandbox = Sandbox::new();
     let full = || std::fs::File::options().write(true).open("/dev/full").unwrap();
     for arguments in [&["list", "rich.nra"][..], &["cat", "rich.nra", "owned"], &["info", "rich.nra", "--json"], &["version"]] {
-        let said = said(nra().args(arguments).current_dir(room.directory.path()).stdout(full()).output().unwrap());
-        assert_eq!(said.code, Some(1), "{arguments:?}");
-        assert!(said.err.starts_with("nra: cannot write standard output: no space left on device\n"), "{}", said.err);
+        let outcome = outcome(nra().args(arguments).current_dir(sandbox.directory.path()).stdout(full()).output().unwrap());
+        assert_eq!(outcome.code, Some(1), "{arguments:?}");
+        assert!(outcome.err.starts_with("nra: cannot write standard output: no space left on device\n"), "{}", outcome.err);
     }
 }
 
 #[test]
 fn log_file_contains_all_messages() {
-    let room = Room::new();
-    room.run(&["list", "rich.nra", "nope", "owned", "-q", "--log-file", "log"]);
-    let log = std::fs::read_to_string(room.directory.path().join("log")).unwrap();
+    let sandbox = Sandbox::new();
+    sandbox.run(&["list", "rich.nra", "nope", "owned", "-q", "--log-file", "log"]);
+    let log = std::fs::read_to_string(sandbox.directory.path().join("log")).unwrap();
     assert_eq!(log, "nra: warning: nope: no entry matches\n");
 }
 
 #[test]
 fn man_writes_all_pages() {
-    let room = Room::new();
-    let said = room.run(&["man", "pages"]);
-    assert_eq!(said.code, Some(0));
+    let sandbox = Sandbox::new();
+    let outcome = sandbox.run(&["man", "pages"]);
+    assert_eq!(outcome.code, Some(0));
     let nested = ["key-list", "key-add", "key-remove", "key-change"].map(str::to_owned);
     for command in commands().iter().filter(|command| *command != "help").chain(&nested) {
-        let page = std::fs::read_to_string(room.directory.path().join(format!("pages/nra-{command}.1"))).unwrap();
+        let page = std::fs::read_to_string(sandbox.directory.path().join(format!("pages/nra-{command}.1"))).unwrap();
         assert!(page.contains(&format!(".TH nra-{command} 1")), "{command}: {}", &page[..200]);
         for section in ["NAME", "SYNOPSIS", "OPTIONS", "EXIT STATUS", "ENVIRONMENT", "SEE ALSO"] {
             assert!(
@@ -601,19 +610,19 @@ fn man_writes_all_pages() {
             );
         }
     }
-    let page = room.out(&["man", "key", "add"]);
+    let page = sandbox.out(&["man", "key", "add"]);
     assert!(page.contains("new\\-label") || page.contains("\\-\\-label"), "{page}");
-    assert_eq!(page, std::fs::read_to_string(room.directory.path().join("pages/nra-key-add.1")).unwrap());
-    // Pages refer to pages that there are.
-    for file in std::fs::read_dir(room.directory.path().join("pages")).unwrap() {
+    assert_eq!(page, std::fs::read_to_string(sandbox.directory.path().join("pages/nra-key-add.1")).unwrap());
+    // Pages refer to existing pages.
+    for file in std::fs::read_dir(sandbox.directory.path().join("pages")).unwrap() {
         let page = std::fs::read_to_string(file.unwrap().path()).unwrap();
         for (end, _) in page.match_indices("\\fR(1)") {
             let start = page[..end].rfind("\\fB").unwrap() + 3;
             let name = page[start..end].replace("\\-", "-");
-            assert!(room.directory.path().join(format!("pages/{name}.1")).exists(), "{name}");
+            assert!(sandbox.directory.path().join(format!("pages/{name}.1")).exists(), "{name}");
         }
     }
-    room.fails(
+    sandbox.fails(
         &["man", "pack", "x"],
         2,
         "nra: unknown command nra pack x
@@ -623,20 +632,20 @@ hint: use nra man DIR to write all pages\n",
 
 #[test]
 fn progress_json_matches_schema() {
-    let room = Room::new();
-    std::fs::create_dir(room.directory.path().join("in")).unwrap();
-    std::fs::write(room.directory.path().join("in/a\x1b"), "content").unwrap();
+    let sandbox = Sandbox::new();
+    std::fs::create_dir(sandbox.directory.path().join("in")).unwrap();
+    std::fs::write(sandbox.directory.path().join("in/a\x1b"), "content").unwrap();
     for (arguments, verb) in [
         (&["pack", "in", "-o", "new.nra"][..], "packing"),
         (&["verify", "rich.nra"], "verifying"),
         (&["extract", "rich.nra", "docs", "-C", "out"], "extracting"),
         (&["grep", "rich.nra", "two"], "searching"),
     ] {
-        let said = room.run(&[arguments, &["--progress", "json"]].concat());
-        assert_eq!(said.code, Some(0), "{arguments:?}: {}", said.err);
-        let lines: Vec<Value> = said.err.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+        let outcome = sandbox.run(&[arguments, &["--progress", "json"]].concat());
+        assert_eq!(outcome.code, Some(0), "{arguments:?}: {}", outcome.err);
+        let lines: Vec<Value> = outcome.err.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
         lines.iter().for_each(schema::check);
-        let last = lines.last().unwrap_or_else(|| panic!("{arguments:?}: {}", said.err));
+        let last = lines.last().unwrap_or_else(|| panic!("{arguments:?}: {}", outcome.err));
         assert_eq!((last["type"].as_str(), last["verb"].as_str()), (Some("progress"), Some(verb)), "{last}");
         assert!(last["entries"].as_u64().unwrap() > 0, "{last}");
     }

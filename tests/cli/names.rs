@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::{Output, Stdio};
 
-use super::{Room, nra};
+use super::{Sandbox, nra};
 
 const NAMES: [&[u8]; 9] =
     [b"plain", b"a b", b"a[1]*.txt", b"$'q'", b"tab\tx", b"esc\x1b[31m", b"latin\xff", b"two\nlines", b"-dash"];
@@ -20,26 +20,26 @@ fn run(directory: &Path, arguments: &[&OsStr], input: &[u8]) -> Output {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // A command that fails reads nothing.
+    // A failing command may not read its input.
     let _ = child.stdin.take().unwrap().write_all(input);
     child.wait_with_output().unwrap()
 }
 
 /// Packs a file of each name, with the name as content.
-fn packed(room: &Room) {
-    let directory = room.directory.path().join("in");
+fn packed(sandbox: &Sandbox) {
+    let directory = sandbox.directory.path().join("in");
     std::fs::create_dir(&directory).unwrap();
     for name in NAMES {
         std::fs::write(directory.join(OsStr::from_bytes(name)), name).unwrap();
     }
-    assert_eq!(room.run(&["pack", "in", "-o", "names.nra", "-q"]).code, Some(0));
+    assert_eq!(sandbox.run(&["pack", "in", "-o", "names.nra", "-q"]).code, Some(0));
 }
 
 #[test]
 fn listed_names_are_accepted_as_arguments() {
-    let room = Room::new();
-    packed(&room);
-    let here = room.directory.path();
+    let sandbox = Sandbox::new();
+    packed(&sandbox);
+    let here = sandbox.directory.path();
     let words = |line: &str| line.split(' ').map(|word| OsStr::new(word).to_owned()).collect::<Vec<_>>();
     let nra = |line: &str, input: &[u8]| {
         let words = words(line);
@@ -67,7 +67,7 @@ fn listed_names_are_accepted_as_arguments() {
         let sums = run(here, &[OsStr::new("du"), "--bytes".as_ref(), "names.nra".as_ref(), "--".as_ref(), line], b"");
         assert_eq!(sums.status.code(), Some(0), "{line:?}");
     }
-    // As names of files on disk, too.
+    // As names of files on disk.
     std::fs::create_dir(here.join("from")).unwrap();
     let done = nra("pack -q -C in -T - -o again.nra", &listed);
     assert_eq!((done.status.code(), String::from_utf8_lossy(&done.stderr).as_ref()), (Some(0), ""));
@@ -76,8 +76,8 @@ fn listed_names_are_accepted_as_arguments() {
 
 #[test]
 fn json_contains_bytes_of_archive_names() {
-    let room = Room::new();
-    let here = room.directory.path();
+    let sandbox = Sandbox::new();
+    let here = sandbox.directory.path();
     std::fs::write(here.join("f"), "x").unwrap();
     let name = OsStr::from_bytes(b"\xff.nra");
     let lines: [&[&OsStr]; 6] = [
@@ -100,9 +100,9 @@ fn json_contains_bytes_of_archive_names() {
 
 #[test]
 fn content_is_piped_unchanged() {
-    let room = Room::new();
-    std::fs::write(room.directory.path().join("text"), b"caf\xe9 error\n\x07 error\n").unwrap();
-    assert_eq!(room.run(&["pack", "text", "-q"]).code, Some(0));
-    let found = run(room.directory.path(), &["grep", "text.nra", "error"].map(OsStr::new), b"").stdout;
+    let sandbox = Sandbox::new();
+    std::fs::write(sandbox.directory.path().join("text"), b"caf\xe9 error\n\x07 error\n").unwrap();
+    assert_eq!(sandbox.run(&["pack", "text", "-q"]).code, Some(0));
+    let found = run(sandbox.directory.path(), &["grep", "text.nra", "error"].map(OsStr::new), b"").stdout;
     assert_eq!(found, b"text:caf\xe9 error\ntext:\x07 error\n");
 }

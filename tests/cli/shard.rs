@@ -4,18 +4,18 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::{Said, nra, said, schema};
+use super::{Outcome, nra, outcome, schema};
 
-/// Runs the program beside the files of other programs.
-fn run(arguments: &[&str]) -> Said {
+/// Runs the program in the directory of fixtures.
+fn run(arguments: &[&str]) -> Outcome {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/shard");
-    said(nra().args(arguments).current_dir(folder).output().unwrap())
+    outcome(nra().args(arguments).current_dir(folder).output().unwrap())
 }
 
 fn out(arguments: &[&str]) -> String {
-    let said = run(arguments);
-    assert_eq!((said.code, said.err.as_str()), (Some(0), ""), "{arguments:?}");
-    said.out
+    let outcome = run(arguments);
+    assert_eq!((outcome.code, outcome.err.as_str()), (Some(0), ""), "{arguments:?}");
+    outcome.out
 }
 
 fn json(arguments: &[&str]) -> Value {
@@ -60,7 +60,7 @@ fn damaged_header_is_reported_without_failing() {
     // The number of dimensions of the first tensor, whose checksum is not compared for a list.
     bytes[0x201] = 200;
     std::fs::write(folder.path().join("bad.mosh"), bytes).unwrap();
-    let list = said(nra().args(["list", "-l", "bad.mosh"]).current_dir(folder.path()).output().unwrap());
+    let list = outcome(nra().args(["list", "-l", "bad.mosh"]).current_dir(folder.path()).output().unwrap());
     assert_eq!((list.code, list.out.lines().count()), (Some(0), 7), "{}", list.err);
     let expected = "nra: warning: model.embed.weight: TensorV1 header at offset 512 is damaged: header of 1604 bytes expected for \
                     200 dimensions, 44 found\n";
@@ -171,30 +171,30 @@ const DAMAGED: [(&str, i32, &str); 57] = [
 #[test]
 fn verify_reports_position_and_reason() {
     for (name, code, sentence) in DAMAGED {
-        let said = run(&["verify", &format!("corrupt/{name}.shard")]);
-        assert_eq!(said.code, Some(code), "{name}: {}{}", said.out, said.err);
-        let told = [said.out.as_str(), &said.err].concat();
-        assert!(told.contains(sentence), "{name}: {told}");
-        // Whatever is wrong is followed by what can be done about it, but for what no reader can help.
+        let outcome = run(&["verify", &format!("corrupt/{name}.shard")]);
+        assert_eq!(outcome.code, Some(code), "{name}: {}{}", outcome.out, outcome.err);
+        let output = [outcome.out.as_str(), &outcome.err].concat();
+        assert!(output.contains(sentence), "{name}: {output}");
+        // A hint follows each error that the user can do something about.
         let is_final = sentence.contains("version") || sentence.starts_with("number of entries");
-        assert_eq!(told.contains("hint: "), code == 4 && !is_final, "{name}: {told}");
+        assert_eq!(output.contains("hint: "), code == 4 && !is_final, "{name}: {output}");
     }
     let all = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/shard/corrupt");
     assert_eq!(std::fs::read_dir(all).unwrap().count(), DAMAGED.len(), "every damaged file is in the table");
 }
 
-/// Runs the program in a folder that has the file `name` of other programs.
-fn beside(name: &str) -> (tempfile::TempDir, impl Fn(&[&str]) -> Said) {
+/// Returns a directory that contains the fixture `name`.
+fn directory_with(name: &str) -> (tempfile::TempDir, impl Fn(&[&str]) -> Outcome) {
     let folder = tempfile::tempdir().unwrap();
     let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/shard").join(name);
     std::fs::copy(from, folder.path().join(Path::new(name).file_name().unwrap())).unwrap();
     let path = folder.path().to_owned();
-    (folder, move |arguments: &[&str]| said(nra().args(arguments).current_dir(&path).output().unwrap()))
+    (folder, move |arguments: &[&str]| outcome(nra().args(arguments).current_dir(&path).output().unwrap()))
 }
 
 #[test]
 fn options_override_properties_of_input() {
-    let (folder, run) = beside("py_zstd.shard");
+    let (folder, run) = directory_with("py_zstd.shard");
     let before = std::fs::read(folder.path().join("py_zstd.shard")).unwrap();
     for (options, role, alignment, is_same) in [
         (&[][..], 2, 64, true),
@@ -205,15 +205,15 @@ fn options_override_properties_of_input() {
         (&["--to", "smpl"], 2, 64, true),
         (&["--to", "shard"], 2, 64, true),
     ] {
-        let said = run(&[&["convert", "-fq", "py_zstd.shard", "out.shard"], options].concat());
-        assert_eq!((said.code, said.err.as_str()), (Some(0), ""), "{options:?}");
+        let outcome = run(&[&["convert", "-fq", "py_zstd.shard", "out.shard"], options].concat());
+        assert_eq!((outcome.code, outcome.err.as_str()), (Some(0), ""), "{options:?}");
         let after = std::fs::read(folder.path().join("out.shard")).unwrap();
         // Incompressible entries are stored uncompressed when compression is requested again.
         assert_eq!((after[5], after[8], after == before), (role, alignment, is_same), "{options:?}");
         assert_eq!(run(&["diff", "--content", "py_zstd.shard", "out.shard"]).code, Some(0), "{options:?}");
         assert_eq!(after.len() > 3 * before.len(), options.contains(&"none"), "{options:?}");
     }
-    // So does the ending of the name: of each role, for a file of another one and for one of none.
+    // The extension sets the role too.
     std::fs::write(folder.path().join("none.shard"), {
         let mut bytes = before.clone();
         bytes[5] = 0;
@@ -237,13 +237,13 @@ fn options_override_properties_of_input() {
             (&["between.nra", "out.shard", "--to", ending], 2),
             (&["none.shard", &out], 0),
         ] {
-            let said = run(&[&["convert", "-f"], arguments].concat());
+            let outcome = run(&[&["convert", "-f"], arguments].concat());
             let warning = format!(
                 "nra: warning: {}: OUT says that it is a {called}, its entries are still those of a SampleShard\n",
                 arguments[0]
             );
             let is_told = was != 0 && was != role;
-            assert_eq!((said.code, said.err.starts_with(&warning)), (Some(0), is_told), "{arguments:?}: {}", said.err);
+            assert_eq!((outcome.code, outcome.err.starts_with(&warning)), (Some(0), is_told), "{arguments:?}: {}", outcome.err);
             let after = std::fs::read(folder.path().join(arguments[1])).unwrap();
             assert_eq!((after[5], after == before), (role, role == 2), "{arguments:?}");
         }
@@ -254,14 +254,14 @@ fn options_override_properties_of_input() {
         (&["--dialect", "go", "out.nra"], "--dialect requires a Shard file"),
         (&["--to", "shard", "-"], "cannot write a Shard file to standard output"),
     ] {
-        let said = run(&[&["convert", "-f", "py_zstd.shard"], options].concat());
-        assert!(said.code == Some(2) && said.err.contains(sentence), "{}", said.err);
+        let outcome = run(&[&["convert", "-f", "py_zstd.shard"], options].concat());
+        assert!(outcome.code == Some(2) && outcome.err.contains(sentence), "{}", outcome.err);
     }
 }
 
 #[test]
 fn archive_comment_becomes_description() {
-    let (folder, run) = beside("py_metadata.shard");
+    let (folder, run) = directory_with("py_metadata.shard");
     let read = |name: &str| std::fs::read(folder.path().join(name)).unwrap();
     let description = |name: &str| {
         let info: Value = serde_json::from_str(&run(&["info", "--json", name]).out).unwrap();
@@ -269,8 +269,8 @@ fn archive_comment_becomes_description() {
     };
     assert_eq!(description("py_metadata.shard"), "m\u{e9}ta <&> test");
     let done = |arguments: &[&str]| {
-        let said = run(arguments);
-        assert_eq!((said.code, said.err.as_str()), (Some(0), ""), "{arguments:?}");
+        let outcome = run(arguments);
+        assert_eq!((outcome.code, outcome.err.as_str()), (Some(0), ""), "{arguments:?}");
     };
     done(&["convert", "-q", "py_metadata.shard", "a.nra"]);
     assert_eq!(description("a.nra"), "m\u{e9}ta <&> test");
@@ -293,25 +293,29 @@ fn archive_comment_becomes_description() {
 
 #[test]
 fn plain_file_converts_without_loss() {
-    let (_folder, run) = beside("py_basic_a16.shard");
-    let said = run(&["convert", "py_basic_a16.shard", "a.tar"]);
+    let (_folder, run) = directory_with("py_basic_a16.shard");
+    let outcome = run(&["convert", "py_basic_a16.shard", "a.tar"]);
     let lost =
         "nra: warning: py_basic_a16.shard: what a Shard file says of its entries beside names can't be kept in a tar archive\n";
-    assert!(said.code == Some(0) && said.err.starts_with(lost), "{}", said.err);
-    assert_eq!(said.err.lines().count(), 2);
+    assert!(outcome.code == Some(0) && outcome.err.starts_with(lost), "{}", outcome.err);
+    assert_eq!(outcome.err.lines().count(), 2);
 }
 
 #[test]
 fn damaged_shard_file_gives_hints() {
-    let (_folder, run) = beside("corrupt/flipped_data_byte.shard");
-    let said = run(&["convert", "flipped_data_byte.shard", "a.nra"]);
-    assert!(said.code == Some(4) && said.err.contains("use --keep-going to skip damaged entries"), "{}", said.err);
-    let (_folder, run) = beside("corrupt/overlap.shard");
-    let said = run(&["convert", "overlap.shard", "a.nra"]);
-    assert!(said.code == Some(4) && said.err.contains("use another copy") && !said.err.contains("--keep-going"), "{}", said.err);
-    let (_folder, run) = beside("corrupt/lz4_orig_size_over_1g.shard");
-    let said = run(&["convert", "lz4_orig_size_over_1g.shard", "a.nra"]);
-    assert!(said.code == Some(4) && !said.err.contains("--limit-size"), "{}", said.err);
+    let (_folder, run) = directory_with("corrupt/flipped_data_byte.shard");
+    let outcome = run(&["convert", "flipped_data_byte.shard", "a.nra"]);
+    assert!(outcome.code == Some(4) && outcome.err.contains("use --keep-going to skip damaged entries"), "{}", outcome.err);
+    let (_folder, run) = directory_with("corrupt/overlap.shard");
+    let outcome = run(&["convert", "overlap.shard", "a.nra"]);
+    assert!(
+        outcome.code == Some(4) && outcome.err.contains("use another copy") && !outcome.err.contains("--keep-going"),
+        "{}",
+        outcome.err
+    );
+    let (_folder, run) = directory_with("corrupt/lz4_orig_size_over_1g.shard");
+    let outcome = run(&["convert", "lz4_orig_size_over_1g.shard", "a.nra"]);
+    assert!(outcome.code == Some(4) && !outcome.err.contains("--limit-size"), "{}", outcome.err);
 }
 
 #[test]
@@ -329,9 +333,9 @@ fn converted_file_keeps_dialect_of_writer() {
         for change in changes {
             assert_eq!(run(change).code, Some(0), "{name}");
         }
-        let said = run(&["convert", "-q", "x.nra", "x.shard"]);
+        let outcome = run(&["convert", "-q", "x.nra", "x.shard"]);
         // Earlier commits are lost, but nothing else.
-        assert!(said.code == Some(3), "{name}: {}", said.err);
+        assert!(outcome.code == Some(3), "{name}: {}", outcome.err);
         let after = std::fs::read(folder.path().join("x.shard")).unwrap();
         assert_eq!(u16::from_le_bytes([after[6], after[7]]), flags, "{name}");
         assert_eq!(run(&["verify", "-q", "x.shard"]).code, Some(0), "{name}");
@@ -348,8 +352,8 @@ fn dialect_preserves_layout() {
         ("py_basic_a16.shard", "python"),
     ] {
         let (folder, run) = beside(name);
-        let said = run(&["convert", "-q", "--dialect", dialect, name, "x.shard"]);
-        assert_eq!((said.code, said.err.as_str()), (Some(0), ""), "{name}");
+        let outcome = run(&["convert", "-q", "--dialect", dialect, name, "x.shard"]);
+        assert_eq!((outcome.code, outcome.err.as_str()), (Some(0), ""), "{name}");
         let read = |name: &str| std::fs::read(folder.path().join(name)).unwrap();
         assert!(read("x.shard") == read(name), "{name}");
     }
@@ -357,13 +361,13 @@ fn dialect_preserves_layout() {
 
 #[test]
 fn moved_entry_gets_new_name() {
-    let (folder, run) = beside("py_names_unicode.shard");
+    let (folder, run) = directory_with("py_names_unicode.shard");
     assert_eq!(run(&["convert", "-q", "py_names_unicode.shard", "x.nra"]).code, Some(0));
     assert_eq!(run(&["mv", "-q", "x.nra", "abs/path", "abs/other"]).code, Some(0));
     assert_eq!(run(&["convert", "-q", "x.nra", "x.shard"]).code, Some(3));
     let after = std::fs::read(folder.path().join("x.shard")).unwrap();
     let has = |name: &[u8]| after.windows(name.len()).any(|window| window == name);
-    // Others, which have still their paths, have their names too.
+    // Entries that were not moved keep their names.
     assert!(has(b"\0abs/other\0") && !has(b"/abs/path") && has(b"\0../escape\0"));
 }
 
@@ -371,11 +375,11 @@ fn moved_entry_gets_new_name() {
 fn streamed_file_without_reserved_space_changes_layout() {
     let long = "long/".repeat(200);
     for (path, message, flags) in [(long.as_str(), "", 0x22), ("short", "a description", 0x32), ("short", "", 0x62)] {
-        let (folder, run) = beside("go_stream_none.shard");
+        let (folder, run) = directory_with("go_stream_none.shard");
         assert_eq!(run(&["convert", "-q", "go_stream_none.shard", "x.nra"]).code, Some(0));
         assert_eq!(run(&["mv", "-q", "x.nra", "a", path.trim_end_matches('/')]).code, Some(0));
-        let said = run(&["convert", "-q", "-m", message, "x.nra", "x.shard"]);
-        assert_eq!(said.code, Some(3), "{}", said.err);
+        let outcome = run(&["convert", "-q", "-m", message, "x.nra", "x.shard"]);
+        assert_eq!(outcome.code, Some(3), "{}", outcome.err);
         let after = std::fs::read(folder.path().join("x.shard")).unwrap();
         assert_eq!(u16::from_le_bytes([after[6], after[7]]) & !0x80, flags);
         assert_eq!(run(&["verify", "-q", "x.shard"]).code, Some(0));

@@ -1,4 +1,4 @@
-//! Tests that need a process of their own: another user, other limits.
+//! Tests that need their own process because they change the user or the limits.
 
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
@@ -6,24 +6,25 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 
-/// In the child: the directory to work in.
+/// Names the working directory to the child process.
 const VARIABLE: &str = "NRA_TEST_CHILD";
-static ALONE: Mutex<()> = Mutex::new(());
-/// A user without rights.
+static COPYING: Mutex<()> = Mutex::new(());
+/// An unprivileged user.
 const NOBODY: u32 = 65534;
 
-/// Runs the test `name` again in a process of its own (as an ordinary user, when `plain` and started by root), where `body` is run with a fresh directory.
-pub fn run(name: &str, plain: bool, body: impl FnOnce(PathBuf)) {
+/// Runs the test `name` again in its own process, which calls `body` with a new directory. With `unprivileged`, a process of root
+/// drops its privileges.
+pub fn run(name: &str, unprivileged: bool, body: impl FnOnce(PathBuf)) {
     spawn(name, body, |program, _| {
         let mut command = Command::new(program);
-        if plain && rustix::process::geteuid().is_root() {
+        if unprivileged && rustix::process::geteuid().is_root() {
             command.uid(NOBODY).gid(NOBODY);
         }
         Some(command)
     });
 }
 
-/// Runs the test `name` again on a file system of 64 MiB; where none can be mounted it says so and does not.
+/// Runs the test `name` again on a file system of 64 MiB. Skips it if none can be mounted.
 pub fn run_on_small_disk(name: &str, body: impl FnOnce(PathBuf)) {
     spawn(name, body, |program, work| {
         let script = "mount -t tmpfs -o size=64m none \"$1\" && shift && cd . && exec \"$@\"";
@@ -34,7 +35,7 @@ pub fn run_on_small_disk(name: &str, body: impl FnOnce(PathBuf)) {
         };
         let possible = shell("mount -t tmpfs none \"$1\"").output().is_ok_and(|output| output.status.success());
         if !possible {
-            super::skip("no file system can be mounted here");
+            super::skip("no file system can be mounted");
         }
         let mut command = shell(script);
         command.arg(program);
@@ -47,8 +48,9 @@ fn spawn(name: &str, body: impl FnOnce(PathBuf), command: impl FnOnce(&Path, &Pa
         std::env::set_current_dir(&directory).unwrap();
         return body(directory.into());
     }
-    // While one test copies the program, no other may fork: the copy would stay open for writing in its child, and not start.
-    let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    // No other test may fork while the program is copied: the copy would stay open for writing in the child, and could not be
+    // executed.
+    let copying = COPYING.lock().unwrap_or_else(PoisonError::into_inner);
     let directory = tempfile::tempdir().unwrap();
     let everybody = std::fs::Permissions::from_mode(0o777);
     std::fs::set_permissions(directory.path(), everybody.clone()).unwrap();
@@ -65,9 +67,9 @@ fn spawn(name: &str, body: impl FnOnce(PathBuf), command: impl FnOnce(&Path, &Pa
     let Some(mut command) = command(&program, &work) else { return };
     command.args(["--exact", name, "--nocapture"]).env(VARIABLE, &work).stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = command.spawn().unwrap();
-    drop(alone);
+    drop(copying);
     let output = child.wait_with_output().unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     assert!(output.status.success(), "{}\n{}", text(&output.stdout), text(&output.stderr));
-    assert!(text(&output.stdout).contains("1 passed"), "no test of the name {name}");
+    assert!(text(&output.stdout).contains("1 passed"), "there is no test {name}");
 }

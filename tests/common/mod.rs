@@ -1,8 +1,9 @@
-//! What tests of more than one file need.
-#![allow(dead_code, reason = "no test needs all of it")]
-#![allow(clippy::print_stderr, reason = "a test that is skipped says so")]
+//! Helpers that several test binaries share.
+#![allow(dead_code, reason = "no test binary uses all of them")]
+#![allow(clippy::print_stderr, reason = "a skipped test prints a note")]
 
 pub mod child;
+pub mod tree;
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -11,29 +12,37 @@ use std::process::{Command, Output, Stdio};
 /// The program.
 pub const NRA: &str = env!("CARGO_BIN_EXE_nra");
 
-/// Returns bytes that no codec shrinks, the same for the same seed; a shorter result is the beginning of a longer one.
+/// Returns incompressible bytes, determined by the seed. A shorter result is a prefix of a longer one.
 pub fn noise(len: usize, seed: u64) -> Vec<u8> {
     let mut bytes = vec![0; len];
     blake3::Hasher::new().update(&seed.to_le_bytes()).finalize_xof().fill(&mut bytes);
     bytes
 }
 
-/// Runs nra in a folder, without standard input.
-pub fn nra(folder: &Path, arguments: &[&str]) -> Output {
+/// Returns a command that runs nra in a directory, without standard input.
+pub fn nra_command(directory: &Path) -> Command {
     let mut command = Command::new(NRA);
-    command.args(arguments).current_dir(folder).env_remove("NRA_PASSWORD").env_remove("NRA_ENCRYPTION_KEY").stdin(Stdio::null());
-    command.output().unwrap()
+    for variable in ["NRA_PASSWORD", "NRA_ENCRYPTION_KEY", "SOURCE_DATE_EPOCH"] {
+        command.env_remove(variable);
+    }
+    command.current_dir(directory).stdin(Stdio::null());
+    command
 }
 
-/// Runs nra and wants this exit code; returns what it said on standard error.
-pub fn expect(folder: &Path, arguments: &[&str], code: i32) -> String {
-    let output = nra(folder, arguments);
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(code), "nra {arguments:?}: {said}");
-    said
+/// Runs nra in a directory, without standard input.
+pub fn nra(directory: &Path, arguments: &[&str]) -> Output {
+    nra_command(directory).args(arguments).output().unwrap()
 }
 
-/// Says that there is nothing to compare with. With `NRA_PEERS=required` all of it has to be there: it fails.
+/// Runs nra, checks its exit code and returns its standard error.
+pub fn expect(directory: &Path, arguments: &[&str], code: i32) -> String {
+    let output = nra(directory, arguments);
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(code), "nra {arguments:?}: {stderr}");
+    stderr
+}
+
+/// Prints that a comparison is skipped because `what` is not installed. With `NRA_PEERS=required`, it panics instead.
 pub fn skip_peer(what: &str) {
     assert!(
         std::env::var_os("NRA_PEERS").is_none_or(|peers| peers != "required"),
@@ -42,24 +51,24 @@ pub fn skip_peer(what: &str) {
     eprintln!("skipped: {what} is not installed");
 }
 
-/// Says that something is not tested, for what this machine or its user can't do.
+/// Prints that a test is skipped because this machine or user cannot run it.
 pub fn skip(why: &str) {
     eprintln!("skipped: {why}");
 }
 
-/// Returns the Python of `NRA_PYTHON` if it runs this text, which needs the package `what`.
-pub fn python_with(what: &str, text: &str) -> Option<OsString> {
+/// Returns the Python interpreter (`NRA_PYTHON`) if it can run this script, which needs the package `what`.
+pub fn python_with(what: &str, script: &str) -> Option<OsString> {
     let python = std::env::var_os("NRA_PYTHON").unwrap_or_else(|| "python3".into());
-    let runs = Command::new(&python).args(["-c", text]).output().is_ok_and(|output| output.status.success());
+    let runs = Command::new(&python).args(["-c", script]).output().is_ok_and(|output| output.status.success());
     if !runs {
         skip_peer(&format!("the Python package {what}"));
     }
     runs.then_some(python)
 }
 
-/// Runs another program; `None` when it is not installed.
-pub fn other(folder: &Path, program: &str, arguments: &[&str]) -> Option<Output> {
+/// Runs another program. Returns `None` if it is not installed.
+pub fn other(directory: &Path, program: &str, arguments: &[&str]) -> Option<Output> {
     let mut command = Command::new(program);
-    command.args(arguments).current_dir(folder).env("LC_ALL", "C.UTF-8").env("TZ", "UTC").stdin(Stdio::null());
+    command.args(arguments).current_dir(directory).env("LC_ALL", "C.UTF-8").env("TZ", "UTC").stdin(Stdio::null());
     command.output().inspect_err(|_| skip_peer(program)).ok()
 }

@@ -1,4 +1,4 @@
-//! Files that are there already.
+//! Files that already exist in the target.
 
 use std::os::unix::fs::MetadataExt;
 use std::sync::Mutex;
@@ -32,7 +32,7 @@ fn occupied() -> Place {
 }
 
 #[test]
-fn without_a_policy_nothing_is_written() {
+fn conflicts_without_policy_write_nothing() {
     let place = occupied();
     let before = place.tree();
     let archive = archive();
@@ -46,7 +46,7 @@ fn without_a_policy_nothing_is_written() {
 }
 
 #[test]
-fn each_policy_does_what_it_says() {
+fn each_policy_resolves_file_conflicts() {
     for (overwrite, a, b, extra) in [
         (Overwrite::Replace, "new", "new", vec![]),
         (Overwrite::Skip, "old", "old", vec![]),
@@ -79,7 +79,7 @@ fn backups_are_numbered() {
 }
 
 #[test]
-fn newer_files_are_kept() {
+fn keep_newer_skips_older_entries() {
     let place = occupied();
     let archive = Fake::new()
         .file_with("a.txt", b"new", time(1_000_000_000, 0))
@@ -93,7 +93,7 @@ fn newer_files_are_kept() {
     assert_eq!((&*tree["a.txt"], &*tree["d/b"], &*tree["d/l"]), ("file 644 old", "file 644 new", "file 644 old"));
 }
 
-/// Returns a place with a directory where the archive has the file `z`.
+/// Returns a target with a directory where the archive has the file `z`.
 fn with_directory() -> Place {
     let place = Place::new();
     std::fs::create_dir(place.at("z")).unwrap();
@@ -102,18 +102,18 @@ fn with_directory() -> Place {
 }
 
 #[test]
-fn a_directory_in_the_way_is_never_replaced_and_costs_one_entry() {
+fn existing_directory_is_never_replaced_by_a_file() {
     let place = with_directory();
     let (result, _) = place.extract(&archive());
     assert!(matches!(result.unwrap_err(), Error::Conflict { kind: ConflictKind::Directory, .. }));
     assert_eq!(place.tree().len(), 2);
     for overwrite in [Overwrite::Replace, Overwrite::KeepNewer, Overwrite::Skip] {
         let place = with_directory();
-        let (_, rehearsed) = rehearse(&place, &archive(), overwrite);
+        let (_, predicted) = dry_run(&place, &archive(), overwrite);
         let (result, warnings) = place.extract_with(&archive(), |extraction| extraction.sink.overwrite = overwrite);
         let stats = result.unwrap();
         assert_eq!((stats.files, stats.kept, stats.omitted), (2, 0, 1), "{overwrite:?}");
-        assert_eq!((rehearsed.made(), rehearsed.kept, rehearsed.omitted), (stats.made(), 0, 1));
+        assert_eq!((predicted.made(), predicted.kept, predicted.omitted), (stats.made(), 0, 1));
         assert_eq!(messages(&warnings), ["z: a directory is in the way"]);
         let tree = place.tree();
         assert_eq!((&*tree["d/b"], &*tree["z/precious"], tree.len()), ("file 644 new", "file 644 x", 6), "{tree:?}");
@@ -121,22 +121,22 @@ fn a_directory_in_the_way_is_never_replaced_and_costs_one_entry() {
 }
 
 #[test]
-fn a_directory_in_the_way_stays_under_its_name_or_another() {
+fn existing_directory_is_kept_by_backup_and_rename() {
     for (overwrite, made, precious) in [(Overwrite::Backup, "z", "z~/precious"), (Overwrite::Rename, "z (2)", "z/precious")] {
         let place = with_directory();
-        let (told, rehearsed) = rehearse(&place, &archive(), overwrite);
+        let (actions, predicted) = dry_run(&place, &archive(), overwrite);
         let (result, warnings) = place.extract_with(&archive(), |extraction| extraction.sink.overwrite = overwrite);
         let stats = result.unwrap();
         assert!(warnings.is_empty(), "{warnings:?}");
         let tree = place.tree();
         assert_eq!((&*tree[precious], &*tree[made]), ("file 644 x", "file 644 fine"), "{tree:?}");
-        assert_eq!((rehearsed.files, rehearsed.kept, rehearsed.bytes), (stats.files, stats.kept, stats.bytes));
-        assert_eq!(told.last().map(|(path, _)| path.as_str()), Some("z"));
+        assert_eq!((predicted.files, predicted.kept, predicted.bytes), (stats.files, stats.kept, stats.bytes));
+        assert_eq!(actions.last().map(|(path, _)| path.as_str()), Some("z"));
     }
 }
 
 #[test]
-fn a_file_in_the_way_of_a_directory_is_named_once() {
+fn file_instead_of_directory_is_reported_once() {
     let place = Place::new();
     std::fs::write(place.at("d"), "x").unwrap();
     let (result, _) = place.extract(&archive());
@@ -146,7 +146,7 @@ fn a_file_in_the_way_of_a_directory_is_named_once() {
 }
 
 #[test]
-fn a_directory_does_not_get_the_name_of_another_one() {
+fn renamed_directory_gets_an_unused_name() {
     let archive = Fake::new().dir("d").file("d/x", b"1").dir("d (2)").file("d (2)/x", b"2");
     let place = Place::new();
     std::fs::write(place.at("d"), "old").unwrap();
@@ -158,7 +158,7 @@ fn a_directory_does_not_get_the_name_of_another_one() {
 }
 
 #[test]
-fn a_directory_gets_another_name_with_all_that_is_in_it() {
+fn renamed_directory_contains_its_entries() {
     let whole = Fake::new()
         .dir("d")
         .file_with("d/h", b"x", group(1))
@@ -170,16 +170,16 @@ fn a_directory_gets_another_name_with_all_that_is_in_it() {
     let implied = Fake::new().file("d/sub/b", b"new").file("z", b"fine");
     for (archive, renamed) in [(whole, 1), (implied, 0)] {
         let place = Place::new();
-        // Also a symlink to a directory is not gone through.
+        // A symlink to a directory is not followed either.
         std::os::unix::fs::symlink(place.dir.path().join("outside"), place.at("d")).unwrap();
         std::fs::create_dir(place.at("d (2)")).unwrap();
-        let told = Mutex::new(Vec::new());
+        let actions = Mutex::new(Vec::new());
         let observe = |event: &nra::convert::Event<'_>| {
-            told.lock().unwrap().push(String::from_utf8(event.path.to_vec()).unwrap());
+            actions.lock().unwrap().push(String::from_utf8(event.path.to_vec()).unwrap());
         };
         let (result, warnings) = place.extract_with(&archive, |extraction| {
             extraction.sink.overwrite = Overwrite::Rename;
-            // Also with one entry a wave.
+            // With one entry per batch.
             extraction.options.memory_bytes = 1;
             extraction.sink.observe = Some(&observe);
         });
@@ -189,7 +189,7 @@ fn a_directory_gets_another_name_with_all_that_is_in_it() {
         let tree = place.tree();
         assert_eq!((&*tree["d (3)/sub/b"], &*tree["z"], &*tree["d (2)"]), ("file 644 new", "file 644 fine", "dir 755"));
         assert!(tree["d"].starts_with("symlink "), "{tree:?}");
-        assert!(told.lock().unwrap().iter().all(|path| tree.contains_key(path)), "{told:?}");
+        assert!(actions.lock().unwrap().iter().all(|path| tree.contains_key(path)), "{actions:?}");
         if renamed > 0 {
             let inode = |path| place.at(path).metadata().unwrap().ino();
             assert_eq!(inode("d (3)/h"), inode("d (3)/sub/h"));
@@ -199,7 +199,7 @@ fn a_directory_gets_another_name_with_all_that_is_in_it() {
 }
 
 #[test]
-fn a_file_in_the_way_of_a_directory_goes_or_stays_as_files_do() {
+fn each_policy_resolves_file_instead_of_directory() {
     let implied = Fake::new().file("d/b", b"new").symlink("d/l", "x");
     let old = Fake::new().entry("d", Kind::Directory, time(1_000_000_000, 0)).file("d/b", b"new").symlink("d/l", "x");
     let new = Fake::new().entry("d", Kind::Directory, time(99_000_000_000, 0)).file("d/b", b"new").symlink("d/l", "x");
@@ -214,12 +214,12 @@ fn a_file_in_the_way_of_a_directory_goes_or_stays_as_files_do() {
     ] {
         let place = Place::new();
         std::fs::write(place.at("d"), "x").unwrap();
-        let (told, rehearsed) = rehearse(&place, archive, overwrite);
-        assert_eq!(told.first().map(|(_, action)| *action), action, "{overwrite:?}");
+        let (actions, predicted) = dry_run(&place, archive, overwrite);
+        assert_eq!(actions.first().map(|(_, action)| *action), action, "{overwrite:?}");
         let (result, warnings) = place.extract_with(archive, |extraction| extraction.sink.overwrite = overwrite);
         let stats = result.unwrap();
         assert_eq!((stats.omitted, warnings.len()), (omitted, usize::try_from(omitted).unwrap()), "{warnings:?}");
-        assert_eq!((rehearsed.made(), rehearsed.omitted), (stats.made(), stats.omitted), "{overwrite:?}");
+        assert_eq!((predicted.made(), predicted.omitted), (stats.made(), stats.omitted), "{overwrite:?}");
         let tree = place.tree();
         if action.is_none() {
             assert_eq!(tree, expect([("d", "file 644 x")]));
@@ -230,23 +230,23 @@ fn a_file_in_the_way_of_a_directory_goes_or_stays_as_files_do() {
     }
 }
 
-/// Returns what a dry run tells, entry by entry, and its sums.
-fn rehearse(place: &Place, archive: &Fake, overwrite: Overwrite) -> (Vec<(String, Action)>, DirectoryStats) {
+/// Returns the actions that a dry run reports, and its statistics.
+fn dry_run(place: &Place, archive: &Fake, overwrite: Overwrite) -> (Vec<(String, Action)>, DirectoryStats) {
     let before = place.tree();
-    let told = Mutex::new(Vec::new());
+    let actions = Mutex::new(Vec::new());
     let observe = |event: &nra::convert::Event<'_>| {
-        told.lock().unwrap().push((String::from_utf8(event.path.to_vec()).unwrap(), event.action));
+        actions.lock().unwrap().push((String::from_utf8(event.path.to_vec()).unwrap(), event.action));
     };
     let (result, _) = place.extract_with(archive, |extraction| {
         (extraction.sink.overwrite, extraction.dry_run) = (overwrite, true);
         extraction.sink.observe = Some(&observe);
     });
     assert_eq!(place.tree(), before);
-    (told.into_inner().unwrap(), result.unwrap())
+    (actions.into_inner().unwrap(), result.unwrap())
 }
 
 #[test]
-fn a_dry_run_leaves_out_what_the_run_leaves_out() {
+fn dry_run_skips_the_same_entries() {
     let device = |entry: &mut nra::format::entry::Entry| entry.device = Some(nra::format::entry::Device { major: 1, minor: 3 });
     let archive = Fake::new().entry("dev", Kind::CharacterDevice, device).file("f", b"x").file("sub/f", b"y");
     for dry_run in [true, false] {
@@ -261,7 +261,7 @@ fn a_dry_run_leaves_out_what_the_run_leaves_out() {
 }
 
 #[test]
-fn existing_directories_keep_what_they_are_unless_replaced() {
+fn existing_directories_keep_metadata_unless_replaced() {
     let archive = Fake::new().entry("d", Kind::Directory, |entry| {
         mode(0o700)(entry);
         time(1_000_000_000, 5)(entry);
@@ -275,7 +275,7 @@ fn existing_directories_keep_what_they_are_unless_replaced() {
 }
 
 #[test]
-fn the_user_is_asked_once_per_conflict() {
+fn user_is_asked_once_per_conflict() {
     let place = occupied();
     let asked = Mutex::new(Vec::new());
     let ask = |conflict: &nra::convert::Conflict<'_>| {
@@ -294,7 +294,7 @@ fn the_user_is_asked_once_per_conflict() {
 }
 
 #[test]
-fn the_user_is_asked_about_directories_too() {
+fn user_is_asked_about_directories() {
     let place = with_directory();
     std::fs::write(place.at("d"), "old").unwrap();
     let asked = Mutex::new(Vec::new());
@@ -303,7 +303,7 @@ fn the_user_is_asked_about_directories_too() {
         asked.lock().unwrap().push((path, conflict.wants_directory, conflict.is_directory));
         Ok(Answer { overwrite: Overwrite::Rename, all: false })
     };
-    // The second time by what lies below it alone.
+    // The second archive has no entry for the directory itself.
     for archive in [archive(), Fake::new().file("d/b", b"new").file("z", b"fine")] {
         place.extract_with(&archive, |extraction| extraction.sink.ask = Some(&ask)).0.unwrap();
         let asked = std::mem::take(&mut *asked.lock().unwrap());
@@ -316,7 +316,7 @@ fn the_user_is_asked_about_directories_too() {
 }
 
 #[test]
-fn an_answer_can_stop_everything() {
+fn cancelled_question_writes_nothing() {
     let place = occupied();
     let before = place.tree();
     let ask = |_: &nra::convert::Conflict<'_>| Err(Error::Cancelled);
@@ -326,7 +326,7 @@ fn an_answer_can_stop_everything() {
 }
 
 #[test]
-fn the_old_file_stands_until_the_new_one_is_whole() {
+fn existing_file_is_kept_if_its_replacement_is_damaged() {
     for overwrite in [Overwrite::Replace, Overwrite::Backup] {
         let place = occupied();
         let archive = Fake::new().runs("a.txt", vec![Run::Data(b"half".to_vec()), Run::Damage], |_| {});
@@ -339,7 +339,7 @@ fn the_old_file_stands_until_the_new_one_is_whole() {
 }
 
 #[test]
-fn a_second_run_gives_the_same_tree() {
+fn second_run_gives_the_same_tree() {
     let archive = Fake::new().file_with("a", b"x", group(1)).file_with("h", b"x", group(1)).symlink("l", "a").dir("z");
     let place = Place::new();
     place.extract(&archive).0.unwrap();
@@ -354,8 +354,8 @@ fn a_second_run_gives_the_same_tree() {
 }
 
 #[test]
-fn a_dry_run_tells_and_touches_nothing() {
-    let (told, _) = rehearse(&occupied(), &archive(), Overwrite::Backup);
+fn dry_run_reports_actions_and_changes_nothing() {
+    let (actions, _) = dry_run(&occupied(), &archive(), Overwrite::Backup);
     let expected = [
         ("a.txt", Action::Backup),
         ("d", Action::Merge),
@@ -363,5 +363,5 @@ fn a_dry_run_tells_and_touches_nothing() {
         ("d/l", Action::Backup),
         ("z", Action::Create),
     ];
-    assert_eq!(told, expected.map(|(path, action)| (path.to_owned(), action)));
+    assert_eq!(actions, expected.map(|(path, action)| (path.to_owned(), action)));
 }

@@ -11,7 +11,7 @@ use crate::fake::{Fake, Run};
 use crate::{Extraction, Place, expect, messages, tree};
 
 #[test]
-fn damage_costs_the_entries_it_touches() {
+fn damage_affects_only_its_entries() {
     let place = Place::new();
     let mut archive = Fake::new()
         .file("a", b"fine")
@@ -37,14 +37,14 @@ fn damage_costs_the_entries_it_touches() {
 }
 
 #[test]
-fn a_full_disk_ends_the_work_and_leaves_no_half_file() {
-    child::run_on_small_disk("failures::a_full_disk_ends_the_work_and_leaves_no_half_file", |directory| {
+fn full_disk_leaves_no_partial_file() {
+    child::run_on_small_disk("failures::full_disk_leaves_no_partial_file", |directory| {
         for threads in [1, 3] {
             let archive = Fake::new().file("d/a", b"fine").file("d/big", &vec![1; 90 << 20]).dir("e").file("e/z", b"fine");
             let mut extraction = Extraction::to(format!("out{threads}"));
             extraction.options.threads = threads;
             let error = extraction.run(&archive, &Selection::all(), &Recorder::default()).unwrap_err();
-            // With several threads the small file may meet the full disk first.
+            // With several threads, the small file may be the first to fail.
             let full = ["d/big", "e/z"].into_iter().take(threads);
             let mut errors = full.map(|name| format!("cannot write out{threads}/{name}"));
             assert!(errors.any(|expected| error.to_string() == expected), "{error}");
@@ -57,9 +57,9 @@ fn a_full_disk_ends_the_work_and_leaves_no_half_file() {
 }
 
 #[test]
-fn a_file_that_is_too_large_for_the_system_is_left_out() {
-    child::run("failures::a_file_that_is_too_large_for_the_system_is_left_out", true, |directory| {
-        // Without this the system would end the process.
+fn file_too_large_for_the_system_is_skipped() {
+    child::run("failures::file_too_large_for_the_system_is_skipped", true, |directory| {
+        // Otherwise the signal would end the process.
         let flag = std::sync::Arc::default();
         signal_hook::flag::register(signal_hook::consts::SIGXFSZ, flag).unwrap();
         let limit = rustix::process::Rlimit { current: Some(1 << 20), maximum: Some(1 << 20) };
@@ -91,7 +91,7 @@ fn a_file_that_is_too_large_for_the_system_is_left_out() {
 }
 
 #[test]
-fn large_files_are_whole_or_not_there() {
+fn large_files_are_complete_or_missing() {
     const MIB: usize = 1 << 20;
     let bytes: Vec<u8> = (0..77 * MIB + 13).map(|number| u8::try_from(number * 7 / 1000 % 251).unwrap()).collect();
     let late = vec![Run::Data(bytes[..60 * MIB].to_vec()), Run::Damage, Run::Data(bytes[60 * MIB..].to_vec())];
@@ -128,7 +128,7 @@ impl Monitor for StopAfter {
 }
 
 #[test]
-fn an_interruption_leaves_whole_files_only() {
+fn interruption_leaves_complete_files_only() {
     let place = Place::new();
     let mut archive = Fake::new();
     for number in 0..20 {
@@ -143,7 +143,7 @@ fn an_interruption_leaves_whole_files_only() {
 }
 
 #[test]
-fn a_limit_is_checked_before_anything_is_written() {
+fn size_limit_is_checked_before_writing() {
     let place = Place::new();
     let archive = Fake::new().file("a", b"12345").file("b", b"67890");
     let (result, _) = place.extract_with(&archive, |extraction| extraction.options.limits.bytes = 9);
@@ -154,8 +154,8 @@ fn a_limit_is_checked_before_anything_is_written() {
 }
 
 #[test]
-fn a_target_that_cannot_be_written_is_one_error() {
-    child::run("failures::a_target_that_cannot_be_written_is_one_error", true, |directory| {
+fn unwritable_target_is_one_error() {
+    child::run("failures::unwritable_target_is_one_error", true, |directory| {
         std::fs::create_dir(directory.join("out")).unwrap();
         std::fs::set_permissions(directory.join("out"), std::os::unix::fs::PermissionsExt::from_mode(0o555)).unwrap();
         let archive = Fake::new().file("a", b"x").dir("b").file("b/c", b"x");
@@ -168,7 +168,7 @@ fn a_target_that_cannot_be_written_is_one_error() {
 }
 
 #[test]
-fn room_that_does_not_suffice_is_said_beforehand() {
+fn insufficient_space_is_reported_before_writing() {
     let place = Place::new();
     let archive = Fake::new().runs("huge", vec![Run::Hole(1 << 50)], |_| {});
     let (_, warnings) = place.extract(&archive);

@@ -1,4 +1,4 @@
-//! An archive made by hand: also what no writer would write.
+//! An archive in memory that can also contain what no writer writes.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -25,7 +25,7 @@ pub struct Fake {
     info: Info,
     entries: Vec<Entry>,
     content: HashMap<Vec<u8>, Vec<Run>>,
-    /// Numbers of entries in front of which a page of the index is damaged.
+    /// Numbers of entries that follow a damaged page of the index.
     pub damaged_pages: Vec<u64>,
     /// How often content was read.
     pub reads: AtomicU64,
@@ -36,7 +36,7 @@ impl Fake {
         Self::default()
     }
 
-    /// Adds an entry; it stays where it is put, whatever the order.
+    /// Adds an entry after the previous ones, whatever its path.
     pub fn entry(mut self, path: &str, kind: Kind, change: impl FnOnce(&mut Entry)) -> Self {
         let mut entry = Entry::new(EntryPath::try_from(path).unwrap(), kind);
         change(&mut entry);
@@ -115,7 +115,7 @@ pub fn xattrs(pairs: &[(&str, &[u8])]) -> impl FnOnce(&mut Entry) {
     move |entry| entry.metadata = Arc::new(Metadata { attributes, ..(*entry.metadata).clone() })
 }
 
-/// Makes it one of a hard link group.
+/// Sets the hard link group.
 pub fn group(number: u64) -> impl FnOnce(&mut Entry) {
     move |entry| entry.link_group = number
 }
@@ -164,7 +164,7 @@ impl Archive for Fake {
     }
 
     fn read_at(&self, _: &Entry, _: u64, _: &mut [u8]) -> Result<usize> {
-        panic!("content is handed out");
+        panic!("extraction reads with `with_content`");
     }
 
     fn with_content(&self, entry: &Entry, _: Access, sink: &mut dyn FnMut(Part<'_>) -> Result<()>) -> Result<()> {

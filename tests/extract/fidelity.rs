@@ -1,4 +1,4 @@
-//! What comes back of an entry: content, holes, links, modes, times, owners, attributes.
+//! What extraction restores: content, holes, links, modes, times, owners, attributes.
 
 use std::os::unix::fs::MetadataExt;
 use std::process::Command;
@@ -17,7 +17,7 @@ fn is_root() -> bool {
 }
 
 #[test]
-fn a_tree_comes_back() {
+fn tree_is_restored() {
     let place = Place::new();
     let archive = Fake::new()
         .dir("a")
@@ -49,7 +49,7 @@ fn a_tree_comes_back() {
 }
 
 #[test]
-fn times_come_back_to_the_nanosecond() {
+fn times_are_restored_to_the_nanosecond() {
     let place = Place::new();
     let archive = Fake::new()
         .entry("d", Kind::Directory, time(-5, 999_999_999))
@@ -76,7 +76,7 @@ fn times_come_back_to_the_nanosecond() {
 }
 
 #[test]
-fn holes_stay_holes() {
+fn holes_are_restored() {
     const MIB: usize = 1 << 20;
     let place = Place::new();
     let runs =
@@ -94,7 +94,7 @@ fn holes_stay_holes() {
 }
 
 #[test]
-fn hard_links_are_links_again() {
+fn hard_links_are_restored() {
     let place = Place::new();
     let archive = Fake::new()
         .file_with("a", b"same", group(7))
@@ -109,8 +109,8 @@ fn hard_links_are_links_again() {
 }
 
 #[test]
-fn a_copy_in_place_of_a_hard_link_is_told() {
-    child::run_on_small_disk("fidelity::a_copy_in_place_of_a_hard_link_is_told", |directory| {
+fn copy_instead_of_hard_link_is_reported() {
+    child::run_on_small_disk("fidelity::copy_instead_of_hard_link_is_reported", |directory| {
         let other = directory.join("out/other");
         std::fs::create_dir_all(&other).unwrap();
         assert!(Command::new("mount").args(["-t", "tmpfs", "none"]).arg(&other).status().unwrap().success());
@@ -120,13 +120,13 @@ fn a_copy_in_place_of_a_hard_link_is_told() {
         let stats = extraction.run(&archive, &Selection::all(), &recorder).unwrap();
         assert_eq!((stats.files, stats.links), (2, 0));
         assert_eq!(std::fs::read(other.join("b")).unwrap(), b"same");
-        let told = messages(&recorder.take_warnings());
-        assert!(told.len() == 1 && told[0].starts_with("other/b: a copy, not a hard link: "), "{told:?}");
+        let warnings = messages(&recorder.take_warnings());
+        assert!(warnings.len() == 1 && warnings[0].starts_with("other/b: a copy, not a hard link: "), "{warnings:?}");
     });
 }
 
 #[test]
-fn links_hold_across_waves() {
+fn hard_links_are_restored_across_batches() {
     let place = Place::new();
     let mut archive = Fake::new().file_with("a", b"same", group(1));
     for number in 0..300 {
@@ -149,7 +149,7 @@ fn links_hold_across_waves() {
 }
 
 #[test]
-fn the_umask_counts_unless_modes_are_exact() {
+fn umask_applies_unless_modes_are_exact() {
     for (exact, expected) in [(true, "file 666 x"), (false, "file 640 x")] {
         let place = Place::new();
         let archive = Fake::new().file_with("f", b"x", mode(0o666));
@@ -164,7 +164,7 @@ fn the_umask_counts_unless_modes_are_exact() {
 }
 
 #[test]
-fn attributes_come_back() {
+fn extended_attributes_are_restored() {
     let place = Place::new();
     if rustix::fs::setxattr(place.out(), "user.probe", b"1", rustix::fs::XattrFlags::empty()).is_err() {
         common::skip("this file system has no extended attributes");
@@ -203,9 +203,9 @@ const ACL: &[u8] = b"\x02\0\0\0\x01\0\x04\0\xff\xff\xff\xff\x02\0\x04\0\xe8\x03\
 \x10\0\x04\0\xff\xff\xff\xff\x20\0\x04\0\xff\xff\xff\xff";
 
 #[test]
-fn owners_and_special_things_come_back_for_root() {
+fn root_restores_owners_and_special_bits() {
     if !is_root() {
-        common::skip("only root can do that");
+        common::skip("only root can set owners");
         return;
     }
     let place = Place::new();
@@ -239,11 +239,11 @@ fn owners_and_special_things_come_back_for_root() {
 }
 
 #[test]
-fn devices_are_made_on_request() {
+fn special_creates_devices() {
     let place = Place::new();
     let (result, warnings) = place.extract_with(&Fake::new().device("null", 1, 3), |extraction| extraction.sink.special = true);
     let stats = result.unwrap();
-    // Also root may be refused, in a container.
+    // In a container, this may fail even for root.
     assert_eq!(stats.specials + stats.omitted, 1);
     assert_eq!(u64::try_from(warnings.len()).unwrap(), stats.omitted);
     if stats.specials == 1 {
@@ -252,8 +252,8 @@ fn devices_are_made_on_request() {
 }
 
 #[test]
-fn read_only_directories_are_filled_first() {
-    child::run("fidelity::read_only_directories_are_filled_first", true, |directory| {
+fn read_only_directories_are_filled() {
+    child::run("fidelity::read_only_directories_are_filled", true, |directory| {
         let archive = Fake::new()
             .entry("ro", Kind::Directory, mode(0o555))
             .file_with("ro/foo", b"1", mode(0o444))
@@ -274,7 +274,7 @@ fn read_only_directories_are_filled_first() {
         let modes = || ["ro", "ro/sub", "zero"].map(|path| directory.join("out").join(path).metadata().unwrap().mode() & 0o777);
         assert_eq!(modes(), [0o555, 0o500, 0]);
         assert_eq!(std::fs::read(directory.join("out/ro/foo")).unwrap(), b"1");
-        // And again, into directories that are closed now.
+        // Again, into directories that are read-only now.
         assert_eq!(extract(Overwrite::Replace).unwrap().files, 3);
         assert_eq!(modes(), [0o555, 0o500, 0]);
         std::fs::set_permissions(directory.join("out/zero"), std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
@@ -282,8 +282,8 @@ fn read_only_directories_are_filled_first() {
 }
 
 #[test]
-fn a_plain_user_gets_what_the_umask_leaves() {
-    child::run("fidelity::a_plain_user_gets_what_the_umask_leaves", true, |directory| {
+fn unprivileged_user_gets_modes_reduced_by_umask() {
+    child::run("fidelity::unprivileged_user_gets_modes_reduced_by_umask", true, |directory| {
         rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o027));
         let archive = Fake::new().file_with("f", b"x", |entry| {
             mode(0o777)(entry);
@@ -299,7 +299,7 @@ fn a_plain_user_gets_what_the_umask_leaves() {
 }
 
 #[test]
-fn the_root_of_what_was_packed_comes_back() {
+fn metadata_of_top_directory_is_restored() {
     let attribute = |name: &[u8], value: &[u8]| Attribute { namespace: Namespace::Nra, name: name.into(), value: value.into() };
     let archive = Fake::new().file("a", b"x").attributes(vec![
         attribute(b"root-mode", b"2750"),
@@ -308,7 +308,7 @@ fn the_root_of_what_was_packed_comes_back() {
         Attribute { namespace: Namespace::Xattr, name: b"user.top"[..].into(), value: b"v"[..].into() },
     ]);
     let place = Place::new();
-    let target = place.at("made/for it");
+    let target = place.at("new/target");
     let change = |extraction: &mut Extraction<'_>| {
         extraction.sink.target = nra::convert::DirectoryTarget::Exactly(target.clone());
     };
@@ -320,7 +320,7 @@ fn the_root_of_what_was_packed_comes_back() {
     if rustix::process::geteuid().is_root() {
         assert_eq!((metadata.uid(), metadata.gid()), (0, 77));
     }
-    // Not on a directory that was there.
+    // An existing directory keeps its metadata.
     let place = Place::new();
     place.extract(&archive).0.unwrap();
     assert_ne!(place.out().metadata().unwrap().mtime(), 1_234_567_890);

@@ -1,4 +1,4 @@
-//! Archives that try to get out, and targets that lead out.
+//! Archives and targets that lead outside the target.
 
 use std::os::unix::fs::symlink;
 
@@ -11,7 +11,7 @@ use crate::fake::{Fake, group, mode};
 use crate::{Place, expect, messages};
 
 #[test]
-fn nothing_is_written_through_a_symlink_of_the_archive() {
+fn entries_below_archived_symlink_are_skipped() {
     for target in ["../outside", "/tmp", ".", ".."] {
         let place = Place::new();
         let archive = Fake::new().symlink("a", target).file("a/evil", b"x").dir("a/b").file("a/b/evil", b"x").file("ok", b"fine");
@@ -26,7 +26,7 @@ fn nothing_is_written_through_a_symlink_of_the_archive() {
 }
 
 #[test]
-fn order_does_not_help_either() {
+fn repeated_paths_in_any_order_do_not_escape() {
     let place = Place::new();
     let archive =
         Fake::new().file("a/evil", b"x").symlink("a", "../outside").file("a/evil2", b"x").file("b", b"1").file("b", b"2");
@@ -39,7 +39,7 @@ fn order_does_not_help_either() {
 }
 
 #[test]
-fn links_that_only_together_lead_out() {
+fn combined_symlinks_do_not_lead_outside() {
     let place = Place::new();
     let archive = Fake::new().symlink("a", "b").file("a/x", b"x").symlink("b", "..").file("b/x", b"x").symlink("c", "a/outside");
     let (result, _) = place.extract(&archive);
@@ -49,7 +49,7 @@ fn links_that_only_together_lead_out() {
 }
 
 #[test]
-fn a_symlink_that_is_there_is_not_followed() {
+fn existing_symlink_is_not_used_as_directory() {
     for target in ["../outside", "real"] {
         let place = Place::new();
         std::fs::create_dir(place.at("real")).unwrap();
@@ -59,7 +59,7 @@ fn a_symlink_that_is_there_is_not_followed() {
         let error = result.unwrap_err();
         assert!(matches!(&error, Error::Conflict { kind: ConflictKind::NotDirectory, count: 1, .. }), "{error}");
         assert_eq!(place.tree(), expect([("real", "dir 755"), ("sub", &format!("symlink {target}"))]));
-        // With a policy the symlink goes, not what it leads to.
+        // With a policy, the symlink is replaced, not its target.
         let (result, _) = place.extract_with(&archive, |extraction| extraction.sink.overwrite = nra::convert::Overwrite::Replace);
         result.unwrap();
         let tree = place.tree();
@@ -70,7 +70,7 @@ fn a_symlink_that_is_there_is_not_followed() {
 }
 
 #[test]
-fn an_implied_directory_is_not_taken_through_a_symlink() {
+fn existing_symlink_is_not_used_as_implied_directory() {
     let place = Place::new();
     symlink("../outside", place.at("sub")).unwrap();
     let (result, _) = place.extract(&Fake::new().file("sub/deep/evil", b"x"));
@@ -79,7 +79,7 @@ fn an_implied_directory_is_not_taken_through_a_symlink() {
 }
 
 #[test]
-fn a_file_does_not_go_through_a_symlink_that_is_there() {
+fn existing_symlink_is_not_followed_as_file() {
     use nra::convert::Overwrite;
     let archive = Fake::new().file("conf", b"new");
     for (overwrite, expected) in [
@@ -99,7 +99,7 @@ fn a_file_does_not_go_through_a_symlink_that_is_there() {
 }
 
 #[test]
-fn a_hard_link_group_that_lies_does_not_mix_content() {
+fn false_link_group_keeps_content_separate() {
     let place = Place::new();
     let archive =
         Fake::new().file_with("a", b"one", group(1)).file_with("b", b"other", group(1)).file_with("c", b"two", group(1));
@@ -110,8 +110,8 @@ fn a_hard_link_group_that_lies_does_not_mix_content() {
 }
 
 #[test]
-fn a_hard_link_goes_to_a_file_of_this_run_only() {
-    // "a" exists and is kept: the second of the group must not become a link of it.
+fn hard_links_are_made_to_extracted_files_only() {
+    // "a" exists and is kept, so the second entry of the group must not become a link to it.
     let place = Place::new();
     symlink("../outside/keep.txt", place.at("a")).unwrap();
     let archive = Fake::new().file_with("a", b"new", group(1)).file_with("b", b"new", group(1)).file_with("c", b"new", group(1));
@@ -123,7 +123,7 @@ fn a_hard_link_goes_to_a_file_of_this_run_only() {
 }
 
 #[test]
-fn set_id_bits_and_devices_come_on_request_only() {
+fn set_id_bits_and_devices_need_special() {
     let place = Place::new();
     let archive = Fake::new()
         .device("console", 5, 1)
@@ -140,7 +140,7 @@ fn set_id_bits_and_devices_come_on_request_only() {
 }
 
 #[test]
-fn names_that_no_file_system_takes_cost_their_entry_only() {
+fn too_long_names_are_skipped() {
     let place = Place::new();
     let long = "n".repeat(300);
     let archive = Fake::new().dir(&long).file(&format!("{long}/x"), b"x").file(&"m".repeat(300), b"x").file("ok", b"fine");
@@ -151,7 +151,7 @@ fn names_that_no_file_system_takes_cost_their_entry_only() {
 }
 
 #[test]
-fn paths_longer_than_the_system_takes_work() {
+fn paths_longer_than_path_max_are_extracted() {
     let place = Place::new();
     let name = "d".repeat(100);
     let mut archive = Fake::new();
@@ -165,7 +165,7 @@ fn paths_longer_than_the_system_takes_work() {
     assert_eq!(messages(&warnings), Vec::<String>::new());
     let stats = result.unwrap();
     assert_eq!((stats.directories, stats.files), (600, 1));
-    // Down again, by handles, since no path leads there.
+    // Descends by handles, because no path is long enough.
     let mut handle = std::fs::File::open(place.out()).unwrap();
     for _ in 0..600 {
         handle = rustix::fs::openat(&handle, &*name, rustix::fs::OFlags::RDONLY, rustix::fs::Mode::empty()).unwrap().into();
@@ -178,7 +178,7 @@ fn paths_longer_than_the_system_takes_work() {
 }
 
 #[test]
-fn very_deep_archives_end_in_time() {
+fn deep_directories_are_extracted() {
     let place = Place::new();
     let mut archive = Fake::new();
     let mut path = String::from("d");
@@ -191,7 +191,7 @@ fn very_deep_archives_end_in_time() {
 }
 
 #[test]
-fn content_that_lies_about_its_length_is_refused() {
+fn content_of_false_length_is_rejected() {
     let place = Place::new();
     let archive = Fake::new()
         .file_with("long", b"too much", |entry| entry.size = 3)
@@ -252,9 +252,9 @@ mod any_archive {
     proptest! {
         #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
-        /// Entries in any order, paths any number of times, twice over, into a target with links that lead out.
+        /// Extracts entries in any order, with repeated paths, twice, to a target with symlinks that lead outside.
         #[test]
-        fn nothing_outside_changes(
+        fn no_archive_changes_files_outside_the_target(
             entries in vec((path(), made()), 1..12),
             links in vec((path(), prop::sample::select(vec!["..", "../outside", "../../outside", "a"])), 0..3),
             overwrites in [overwrite(), overwrite()],
@@ -263,7 +263,7 @@ mod any_archive {
             let place = Place::new();
             let mut made: Vec<String> = Vec::new();
             for (path, target) in links {
-                // The test itself must not go through the links that it makes.
+                // The test itself must not follow the symlinks that it creates.
                 let below = |other: &String| path == *other || path.starts_with(&format!("{other}/"));
                 let place = place.at(&path);
                 if !made.iter().any(below) && !place.exists() {
@@ -287,7 +287,7 @@ mod any_archive {
                 };
             }
             for overwrite in overwrites {
-                // It may be refused; only what is outside matters, and that it ends.
+                // It may fail, but it must end and change nothing outside.
                 let _ = place.extract_with(&archive, |extraction| {
                     extraction.sink.overwrite = overwrite;
                     (extraction.sink.strip_components, extraction.sink.flat, extraction.options.memory_bytes) = (strip, flat && strip == 0, memory);

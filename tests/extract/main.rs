@@ -1,4 +1,4 @@
-//! Extraction, as a library: what it makes, what it refuses, and what it leaves alone.
+//! Extraction by the library and by `nra extract`.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod command;
@@ -46,7 +46,7 @@ impl Extraction<'_> {
     }
 }
 
-/// A directory for one test: `out` is the target, `outside` must stay as it is.
+/// A directory for one test: `out` is the target, `outside` must not change.
 struct Place {
     dir: tempfile::TempDir,
 }
@@ -90,7 +90,7 @@ impl Place {
         (extraction.run(archive, &Selection::all(), &recorder), recorder.take_warnings())
     }
 
-    /// Fails when anything outside the target has changed.
+    /// Fails if anything outside the target has changed.
     fn check_outside(&self) {
         let outside = tree(&self.dir.path().join("outside"));
         assert_eq!(outside, BTreeMap::from([("keep.txt".to_owned(), "file 644 precious".to_owned())]));
@@ -131,7 +131,7 @@ fn tree(top: &Path) -> BTreeMap<String, String> {
     found
 }
 
-/// Makes an expected tree.
+/// Returns an expected tree.
 fn expect<const N: usize>(entries: [(&str, &str); N]) -> BTreeMap<String, String> {
     entries.into_iter().map(|(path, what)| (path.to_owned(), what.to_owned())).collect()
 }

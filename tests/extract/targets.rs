@@ -1,4 +1,4 @@
-//! Where entries go.
+//! The target directory and the paths in it.
 
 use std::os::unix::fs::symlink;
 
@@ -18,19 +18,19 @@ fn auto(place: &Place, archive: &Fake, patterns: &[&str]) -> Result<DirectorySta
 }
 
 #[test]
-fn one_name_goes_here_and_several_into_a_folder() {
+fn several_top_entries_get_a_directory() {
     let several = Fake::new().dir("a").file("a/x", b"x").file("b", b"x");
     let place = Place::new();
     assert_eq!(auto(&place, &several, &[]).unwrap().target, place.at("named"));
     assert_eq!(place.tree().into_keys().collect::<Vec<_>>(), ["named", "named/a", "named/a/x", "named/b"]);
-    // What is selected counts.
+    // Only selected entries count.
     let place = Place::new();
     assert_eq!(auto(&place, &several, &["a"]).unwrap().target, place.out());
     assert_eq!(place.tree().into_keys().collect::<Vec<_>>(), ["a", "a/x"]);
 }
 
 #[test]
-fn the_folder_is_in_the_directory() {
+fn directory_name_must_be_one_component() {
     let several = Fake::new().file("a", b"x").file("b", b"x");
     let one = Fake::new().file("a", b"x");
     for name in ["", ".", "..", "../outside", "a/b", "/", "a/"] {
@@ -47,7 +47,7 @@ fn the_folder_is_in_the_directory() {
 }
 
 #[test]
-fn the_folder_merges_but_does_not_clobber() {
+fn existing_directory_is_merged_without_overwriting() {
     let archive = Fake::new().file("a", b"x").file("b", b"x");
     let place = Place::new();
     std::fs::create_dir(place.at("named")).unwrap();
@@ -58,7 +58,7 @@ fn the_folder_merges_but_does_not_clobber() {
 }
 
 #[test]
-fn the_folder_is_not_reached_through_a_symlink_but_a_named_target_is() {
+fn only_a_named_target_may_be_a_symlink() {
     let archive = Fake::new().file("a", b"x").file("b", b"x");
     let place = Place::new();
     symlink("../outside", place.at("named")).unwrap();
@@ -71,7 +71,7 @@ fn the_folder_is_not_reached_through_a_symlink_but_a_named_target_is() {
 }
 
 #[test]
-fn components_are_stripped() {
+fn strip_components_removes_leading_directories() {
     let archive =
         Fake::new().dir("a").file("a/x", b"1").dir("a/d").file("a/d/y", b"2").dir("b").file("b/x", b"3").file("top", b"4");
     let place = Place::new();
@@ -79,7 +79,7 @@ fn components_are_stripped() {
     assert_eq!(result.unwrap().files, 2);
     assert_eq!(messages(&warnings), ["b/x: another entry has the same path in the target"]);
     assert_eq!(place.tree(), expect([("d", "dir 755"), ("d/y", "file 644 2"), ("x", "file 644 1")]));
-    // The same directory twice.
+    // Two directories become one.
     let archive = Fake::new().dir("a").dir("a/d").file("a/d/x", b"1").dir("b").dir("b/d").file("b/d/y", b"2");
     let place = Place::new();
     place.extract_with(&archive, |extraction| extraction.sink.strip_components = 1).0.unwrap();
@@ -87,7 +87,7 @@ fn components_are_stripped() {
 }
 
 #[test]
-fn flat_leaves_directories_out() {
+fn flat_extracts_files_without_directories() {
     let archive = Fake::new().dir("a").file("a/x", b"1").symlink("a/l", "x").file("b/c/x", b"2").file("b/y", b"3");
     let place = Place::new();
     let (result, warnings) = place.extract_with(&archive, |extraction| extraction.sink.flat = true);
@@ -97,12 +97,12 @@ fn flat_leaves_directories_out() {
 }
 
 #[test]
-fn a_missing_target_is_made() {
+fn missing_target_is_created() {
     let place = Place::new();
     let archive = Fake::new().file("a", b"x");
     place.extract_with(&archive, |extraction| extraction.sink.target = DirectoryTarget::Exactly(place.at("p/q"))).0.unwrap();
     assert_eq!(place.tree(), expect([("p", "dir 755"), ("p/q", "dir 755"), ("p/q/a", "file 644 x")]));
-    // Nothing is made when nothing is to be written.
+    // A dry run does not create it.
     let (result, _) = place.extract_with(&archive, |extraction| {
         extraction.sink.target = DirectoryTarget::Exactly(place.at("r"));
         extraction.dry_run = true;

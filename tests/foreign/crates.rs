@@ -1,4 +1,4 @@
-//! Random trees that the crates `tar` and `zip` write come out as they went in: behind the reading face, and converted.
+//! nra reads and converts random trees that the crates `tar` and `zip` have written.
 
 use std::collections::BTreeMap;
 use std::io::{Cursor, Write};
@@ -14,26 +14,26 @@ use zip::write::SimpleFileOptions;
 
 use crate::archive;
 
-/// What stands under a name.
+/// The type and content of a member.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum What {
+enum Content {
     File(Vec<u8>),
     Directory,
     Symlink(String),
-    /// The number of the one that it is a further name of, if that is a file.
+    /// The number of the file to which it is a hard link.
     Link(usize),
 }
 
 #[derive(Debug, Clone)]
-struct Thing {
+struct Member {
     name: String,
-    what: What,
+    content: Content,
     mode: u16,
     seconds: u32,
 }
 
-/// What of an entry is compared: kind, content or target, permission bits, and the time where it was written as one.
-type Seen = (Kind, Vec<u8>, u16, Option<i64>);
+/// What is compared: kind, content or target, permission bits, and the time if it was written.
+type Summary = (Kind, Vec<u8>, u16, Option<i64>);
 
 fn component() -> impl Strategy<Value = String> {
     prop_oneof![
@@ -52,67 +52,68 @@ fn content() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
-/// Names that do not stand in each other's way: those of directories are told by their first letter, and the number makes each its own.
-fn things() -> impl Strategy<Value = Vec<Thing>> {
-    let what = prop_oneof![
-        5 => content().prop_map(What::File),
-        2 => Just(What::Directory),
-        1 => r"(\.\./)?[a-zä]{1,60}(/[a-z]{1,30}){0,3}".prop_map(What::Symlink),
-        1 => any::<Index>().prop_map(|index| What::Link(index.index(usize::MAX))),
+/// Generates members without conflicts: directories start with a letter, and a number makes each name unique.
+fn members() -> impl Strategy<Value = Vec<Member>> {
+    let content = prop_oneof![
+        5 => content().prop_map(Content::File),
+        2 => Just(Content::Directory),
+        1 => r"(\.\./)?[a-zä]{1,60}(/[a-z]{1,30}){0,3}".prop_map(Content::Symlink),
+        1 => any::<Index>().prop_map(|index| Content::Link(index.index(usize::MAX))),
     ];
-    let thing = (prop::collection::vec(component(), 0..4), component(), what, 0..0o1000u16, any::<u32>());
-    prop::collection::vec(thing, 0..20).prop_map(|things| {
-        let mut made: Vec<Thing> = Vec::new();
-        for (number, (above, last, what, mode, seconds)) in things.into_iter().enumerate() {
+    let member = (prop::collection::vec(component(), 0..4), component(), content, 0..0o1000u16, any::<u32>());
+    prop::collection::vec(member, 0..20).prop_map(|members| {
+        let mut made: Vec<Member> = Vec::new();
+        for (number, (above, last, content, mode, seconds)) in members.into_iter().enumerate() {
             let directories = above.iter().map(|component| format!("d{component}/")).collect::<String>();
-            let what = match what {
-                What::Link(index) => {
-                    let files: Vec<usize> = (0..made.len()).filter(|&other| matches!(made[other].what, What::File(_))).collect();
-                    if files.is_empty() { What::Directory } else { What::Link(files[index % files.len()]) }
+            let content = match content {
+                Content::Link(index) => {
+                    let files: Vec<usize> =
+                        (0..made.len()).filter(|&other| matches!(made[other].content, Content::File(_))).collect();
+                    if files.is_empty() { Content::Directory } else { Content::Link(files[index % files.len()]) }
                 }
-                what => what,
+                content => content,
             };
-            made.push(Thing { name: format!("{directories}{number}{last}"), what, mode, seconds });
+            made.push(Member { name: format!("{directories}{number}{last}"), content, mode, seconds });
         }
         made
     })
 }
 
-/// What is to come out; a further name is the file that it is one of.
-fn expected(things: &[Thing], times: bool) -> BTreeMap<String, Seen> {
-    let seen = |thing: &Thing| {
-        let of = match thing.what {
-            What::Link(first) => &things[first],
-            _ => thing,
+/// Returns the expected entries. A hard link has the content of its file.
+fn expected(members: &[Member], times: bool) -> BTreeMap<String, Summary> {
+    let summary = |member: &Member| {
+        let of = match member.content {
+            Content::Link(first) => &members[first],
+            _ => member,
         };
         let time = times.then_some(i64::from(of.seconds));
-        match &of.what {
-            What::File(content) => (Kind::File, content.clone(), of.mode, time),
-            What::Symlink(target) => (Kind::Symlink, target.clone().into_bytes(), 0, time),
-            What::Directory | What::Link(_) => (Kind::Directory, Vec::new(), of.mode, time),
+        match &of.content {
+            Content::File(content) => (Kind::File, content.clone(), of.mode, time),
+            Content::Symlink(target) => (Kind::Symlink, target.clone().into_bytes(), 0, time),
+            Content::Directory | Content::Link(_) => (Kind::Directory, Vec::new(), of.mode, time),
         }
     };
-    things.iter().map(|thing| (thing.name.clone(), seen(thing))).collect()
+    members.iter().map(|member| (member.name.clone(), summary(member))).collect()
 }
 
-/// What an archive holds, without the directories that nobody wrote.
-fn found(archive: &dyn Archive, times: bool) -> BTreeMap<String, Seen> {
+/// Returns the entries of an archive without implied directories.
+fn found(archive: &dyn Archive, times: bool) -> BTreeMap<String, Summary> {
     let entries: Vec<Entry> = archive.entries(0..archive.entry_count()).map(Result::unwrap).collect();
-    let seen = |entry: &Entry| {
+    let summary = |entry: &Entry| {
         let content = match entry.kind {
             Kind::Symlink => entry.target.to_vec(),
             _ => archive.read_all(entry, 1 << 20).unwrap(),
         };
-        // Whoever writes a symlink does not ask for a mode.
+        // The mode of a symlink is arbitrary.
         let mode = if entry.kind == Kind::Symlink { 0 } else { entry.metadata.mode & 0o777 };
         (entry.kind, content, mode, entry.modified.filter(|_| times).map(|time| time.seconds))
     };
-    let told = entries.iter().filter(|entry| !entry.implied);
-    told.map(|entry| (String::from_utf8(entry.path.as_bytes().to_vec()).unwrap(), seen(entry))).collect()
+    let recorded = entries.iter().filter(|entry| !entry.implied);
+    recorded.map(|entry| (String::from_utf8(entry.path.as_bytes().to_vec()).unwrap(), summary(entry))).collect()
 }
 
-/// Reads an archive, and what it is converted to.
-fn check(bytes: &[u8], expected: &BTreeMap<String, Seen>, times: bool) {
+/// Reads an archive and the result of converting it.
+fn check(bytes: &[u8], expected: &BTreeMap<String, Summary>, times: bool) {
     assert_eq!(&found(&*archive(bytes).unwrap(), times), expected);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("converted.nra");
@@ -124,53 +125,53 @@ fn check(bytes: &[u8], expected: &BTreeMap<String, Seen>, times: bool) {
     assert_eq!(&found(&*open_path(&path, &OpenOptions::default()).unwrap(), times), expected);
 }
 
-fn write_tar(things: &[Thing], gnu: bool) -> Vec<u8> {
+fn write_tar(members: &[Member], gnu: bool) -> Vec<u8> {
     let mut builder = tar::Builder::new(Vec::new());
-    for thing in things {
+    for member in members {
         let mut header = if gnu { tar::Header::new_gnu() } else { tar::Header::new_ustar() };
-        header.set_mode(thing.mode.into());
-        header.set_mtime(thing.seconds.into());
-        match &thing.what {
-            What::File(content) => {
+        header.set_mode(member.mode.into());
+        header.set_mtime(member.seconds.into());
+        match &member.content {
+            Content::File(content) => {
                 header.set_size(content.len() as u64);
-                builder.append_data(&mut header, &thing.name, &content[..]).unwrap();
+                builder.append_data(&mut header, &member.name, &content[..]).unwrap();
             }
-            What::Directory => {
+            Content::Directory => {
                 header.set_entry_type(tar::EntryType::Directory);
-                builder.append_data(&mut header, format!("{}/", thing.name), &[][..]).unwrap();
+                builder.append_data(&mut header, format!("{}/", member.name), &[][..]).unwrap();
             }
-            What::Symlink(target) => {
+            Content::Symlink(target) => {
                 header.set_entry_type(tar::EntryType::Symlink);
-                builder.append_link(&mut header, &thing.name, target).unwrap();
+                builder.append_link(&mut header, &member.name, target).unwrap();
             }
-            What::Link(first) => {
+            Content::Link(first) => {
                 header.set_entry_type(tar::EntryType::Link);
-                builder.append_link(&mut header, &thing.name, &things[*first].name).unwrap();
+                builder.append_link(&mut header, &member.name, &members[*first].name).unwrap();
             }
         }
     }
     builder.into_inner().unwrap()
 }
 
-/// Methods in turn, as each member has its own.
+/// Compression methods, used in turn.
 const METHODS: [CompressionMethod; 4] =
     [CompressionMethod::Stored, CompressionMethod::Deflated, CompressionMethod::Zstd, CompressionMethod::Bzip2];
 
-fn write_zip(things: &[Thing], large: bool) -> Vec<u8> {
+fn write_zip(members: &[Member], large: bool) -> Vec<u8> {
     let mut writer = zip::ZipWriter::new(Cursor::new(Vec::new()));
-    for (number, thing) in things.iter().enumerate() {
+    for (number, member) in members.iter().enumerate() {
         let options = SimpleFileOptions::default()
             .compression_method(METHODS[number % METHODS.len()])
-            .unix_permissions(thing.mode.into())
+            .unix_permissions(member.mode.into())
             .large_file(large);
-        match &thing.what {
-            What::File(content) => {
-                writer.start_file(thing.name.as_str(), options).unwrap();
+        match &member.content {
+            Content::File(content) => {
+                writer.start_file(member.name.as_str(), options).unwrap();
                 writer.write_all(content).unwrap();
             }
-            What::Directory => writer.add_directory(thing.name.as_str(), options).unwrap(),
-            What::Symlink(target) => writer.add_symlink(thing.name.as_str(), target.as_str(), options).unwrap(),
-            What::Link(_) => unreachable!("zip archives have none"),
+            Content::Directory => writer.add_directory(member.name.as_str(), options).unwrap(),
+            Content::Symlink(target) => writer.add_symlink(member.name.as_str(), target.as_str(), options).unwrap(),
+            Content::Link(_) => unreachable!("zip archives have no hard links"),
         }
     }
     writer.finish().unwrap().into_inner()
@@ -180,14 +181,14 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_the_crate_tar_writes_is_read(things in things(), gnu in any::<bool>()) {
-        // Its ustar headers get long names as GNU tar writes them.
-        check(&write_tar(&things, gnu), &expected(&things, true), true);
+    fn archives_of_crate_tar_are_read(members in members(), gnu in any::<bool>()) {
+        // The crate writes long names as GNU tar does, even in ustar archives.
+        check(&write_tar(&members, gnu), &expected(&members, true), true);
     }
 
     #[test]
-    fn what_the_crate_zip_writes_is_read(things in things(), large in any::<bool>()) {
-        let things: Vec<Thing> = things.into_iter().filter(|thing| !matches!(thing.what, What::Link(_))).collect();
-        check(&write_zip(&things, large), &expected(&things, false), false);
+    fn archives_of_crate_zip_are_read(members in members(), large in any::<bool>()) {
+        let members: Vec<Member> = members.into_iter().filter(|member| !matches!(member.content, Content::Link(_))).collect();
+        check(&write_zip(&members, large), &expected(&members, false), false);
     }
 }

@@ -1,4 +1,4 @@
-//! What is wrong with an input is said in a sentence that names the member, with the code that tells whose fault it is.
+//! Messages and exit codes for faulty inputs. They name the affected member.
 
 use std::fs;
 use std::io::{Cursor, Write};
@@ -10,19 +10,19 @@ use tempfile::TempDir;
 use zip::write::SimpleFileOptions;
 use zip::{AesMode, CompressionMethod, ZipWriter};
 
-/// Runs nra; returns its code, and what it said.
+/// Runs nra. Returns its exit code and its output.
 fn nra(folder: &Path, arguments: &[&str]) -> (i32, String) {
     let output = common::nra(folder, arguments);
-    let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
-    (output.status.code().unwrap(), said)
+    let text = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    (output.status.code().unwrap(), text)
 }
 
-/// Wants a code and all of these words.
+/// Runs nra and checks its exit code, and that its output contains all words.
 fn expect(folder: &Path, arguments: &[&str], code: i32, words: &[&str]) {
-    let (found, said) = nra(folder, arguments);
-    assert_eq!(found, code, "nra {arguments:?}: {said}");
+    let (found, output) = nra(folder, arguments);
+    assert_eq!(found, code, "nra {arguments:?}: {output}");
     for word in words {
-        assert!(said.contains(word), "nra {arguments:?}: {word:?} is missing: {said}");
+        assert!(output.contains(word), "nra {arguments:?}: {word:?} is missing: {output}");
     }
 }
 
@@ -56,7 +56,7 @@ fn stored() -> SimpleFileOptions {
     SimpleFileOptions::default().compression_method(CompressionMethod::Stored)
 }
 
-/// Replaces bytes wherever they are.
+/// Replaces all occurrences of some bytes.
 fn replace(bytes: &mut [u8], from: &[u8], to: &[u8]) {
     let places: Vec<usize> = (0..bytes.len()).filter(|&at| bytes[at..].starts_with(from)).collect();
     assert!(!places.is_empty());
@@ -66,10 +66,10 @@ fn replace(bytes: &mut [u8], from: &[u8], to: &[u8]) {
 }
 
 #[test]
-fn what_is_cut_or_changed_is_damage() {
+fn truncation_and_wrong_checksums_are_damage() {
     let folder = TempDir::new().unwrap();
     let at = folder.path();
-    // Longer than the part that can't be told from the damage.
+    // Longer than the window within which damage cannot be located.
     let archive = tar(&[("a", &noise(500_000, 1)), ("b", &noise(400_000, 1)), ("c", &noise(700_000, 1))]);
     let whole = gzip(&archive);
     fs::write(at.join("cut.tgz"), &whole[..whole.len() - 9]).unwrap();
@@ -81,7 +81,7 @@ fn what_is_cut_or_changed_is_damage() {
         expect(at, &["convert", archive, "no.nra"], 4, &[archive, words, "--keep-going"]);
         assert!(!at.join("no.nra").exists());
     }
-    // Everything before the cut is as it was; where the wrong checksum comes from is not known.
+    // The position of the damage behind a wrong checksum is unknown.
     expect(at, &["verify", "crc.tgz"], 4, &["affects at least one of 3 entries", "up to 3 entries affected"]);
     expect(at, &["extract", "crc.tgz", "-C", "out"], 4, &["may be damaged, too, where its checksum covers it: a, b, c"]);
     expect(at, &["convert", "crc.tgz", "kept.nra", "--keep-going"], 4, &["may be damaged, too"]);
@@ -98,31 +98,31 @@ fn what_is_cut_or_changed_is_damage() {
 }
 
 #[test]
-fn what_has_lost_its_index_is_not_promised() {
+fn lost_7z_index_is_reported_without_hint() {
     let folder = TempDir::new().unwrap();
     let at = folder.path();
     let sevenz = include_bytes!("sevenz/copy.7z");
     fs::write(at.join("cut.7z"), &sevenz[..sevenz.len() - 10]).unwrap();
     for arguments in [&["convert", "cut.7z"][..], &["convert", "cut.7z", "--keep-going"], &["list", "cut.7z"]] {
-        let (code, said) = nra(at, arguments);
-        assert!(code == 4 && said.contains("without its index, the archive cannot be read"), "{said}");
-        assert!(!said.contains("--keep-going"), "{said}");
+        let (code, output) = nra(at, arguments);
+        assert!(code == 4 && output.contains("without its index, the archive cannot be read"), "{output}");
+        assert!(!output.contains("--keep-going"), "{output}");
     }
 }
 
 #[test]
-fn what_is_left_out_is_counted_on_every_way() {
+fn skipped_entries_are_counted_for_each_target() {
     let folder = TempDir::new().unwrap();
     let at = folder.path();
-    // A name that means no place, and a file that has entries below it.
+    // A name outside the archive, and a file with entries below it.
     let mut bytes = tar(&[("ok", b"1"), ("no/up", b"2"), ("d/x", b"3"), ("d", b"4")]);
     let head = bytes.windows(5).position(|window| window == b"no/up").unwrap();
     bytes[head..head + 5].copy_from_slice(b"../up");
     let sum = |head: &[u8]| {
         head.iter().enumerate().map(|(at, &byte)| if (148..156).contains(&at) { 32 } else { u32::from(byte) }).sum::<u32>()
     };
-    let told = format!("{:06o}\0 ", sum(&bytes[head..head + 512]));
-    bytes[head + 148..head + 156].copy_from_slice(told.as_bytes());
+    let checksum = format!("{:06o}\0 ", sum(&bytes[head..head + 512]));
+    bytes[head + 148..head + 156].copy_from_slice(checksum.as_bytes());
     fs::write(at.join("odd.tar.gz"), gzip(&bytes)).unwrap();
     fs::write(at.join("odd.tar"), bytes).unwrap();
     for archive in ["odd.tar", "odd.tar.gz"] {
@@ -134,7 +134,7 @@ fn what_is_left_out_is_counted_on_every_way() {
 }
 
 #[test]
-fn what_follows_the_end_is_told() {
+fn trailing_data_is_reported() {
     let folder = TempDir::new().unwrap();
     let at = folder.path();
     let archive = tar(&[("a", b"first")]);
@@ -153,7 +153,7 @@ fn what_follows_the_end_is_told() {
         }
         assert_eq!(nra(at, &["verify", &output]).0, 0);
     }
-    // Zero bytes are padding, another archive is more of it.
+    // Zero bytes are padding, and another archive continues the first.
     for (name, bytes) in [
         ("zeros.tar.gz", [gzip(&archive), vec![0; 5_000]].concat()),
         ("zeros.tar", [archive.clone(), vec![0; 50_000]].concat()),
@@ -166,7 +166,7 @@ fn what_follows_the_end_is_told() {
 }
 
 #[test]
-fn what_is_not_read_is_no_damage() {
+fn unsupported_features_are_named() {
     let folder = TempDir::new().unwrap();
     let at = folder.path();
     let mut zip = zip_of(&[("odd", b"content", stored())]);
@@ -176,23 +176,23 @@ fn what_is_not_read_is_no_damage() {
     zip[record + 10] = 98;
     fs::write(at.join("odd.zip"), &zip).unwrap();
     expect(at, &["convert", "odd.zip"], 4, &["zip method 98 (ppmd) (entry odd) is not supported", "zstd", "--keep-going"]);
-    // A frame that wants a window of 2 GiB: magic, descriptor, window, a block of nothing.
+    // A frame with a window of 2 GiB: magic, descriptor, window, an empty block.
     fs::write(at.join("wide.zst"), b"\x28\xb5\x2f\xfd\0\xa8\x01\0\0").unwrap();
     expect(at, &["convert", "wide.zst"], 4, &["window of more than 128 MiB is not supported"]);
 }
 
 #[test]
-fn a_member_that_needs_a_password_is_named() {
+fn locked_member_is_named() {
     let folder = TempDir::new().unwrap();
     let at = folder.path();
     let sealed = stored().with_aes_encryption(AesMode::Aes256, "open sesame");
     fs::write(at.join("mixed.zip"), zip_of(&[("plain", b"for all", stored()), ("sealed", b"for some", sealed)])).unwrap();
     for command in ["convert", "extract", "verify"] {
-        let told = ["mixed.zip: sealed is encrypted: a password or key is needed", "hint: use -p to enter the password"];
-        expect(at, &[command, "mixed.zip", "-q"], 5, &told);
+        let words = ["mixed.zip: sealed is encrypted: a password or key is needed", "hint: use -p to enter the password"];
+        expect(at, &[command, "mixed.zip", "-q"], 5, &words);
     }
     fs::write(at.join("wrong"), "open barley").unwrap();
-    // Nothing was made by then.
+    // Fails before it creates anything.
     expect(at, &["extract", "mixed.zip", "-C", "out"], 5, &["sealed is encrypted: a password or key is needed"]);
     let wrong = ["extract", "mixed.zip", "-C", "out", "--password-file", "wrong"];
     expect(at, &wrong, 5, &["sealed is encrypted: the password or key is wrong"]);
@@ -204,7 +204,7 @@ fn a_member_that_needs_a_password_is_named() {
 }
 
 #[test]
-fn bombs_end_at_a_limit_with_the_option_that_raises_it() {
+fn exceeded_limits_name_their_option() {
     let folder = TempDir::new().unwrap();
     let at = folder.path();
     fs::write(at.join("many.tar"), tar(&[("a", b"1"), ("b", b"2"), ("c", b"3")])).unwrap();
@@ -223,7 +223,7 @@ fn bombs_end_at_a_limit_with_the_option_that_raises_it() {
             assert!(!at.join(output).exists());
         }
     }
-    // A member that lies within another one.
+    // A member within another one.
     let mut zip = zip_of(&[("outer", &zip_of(&[("inner", b"content", stored())]), stored())]);
     let local = zip.windows(4).skip(1).position(|window| window == b"PK\x03\x04").unwrap() + 1;
     let end = zip.len() - 22;
@@ -249,7 +249,7 @@ fn bombs_end_at_a_limit_with_the_option_that_raises_it() {
 }
 
 #[test]
-fn a_long_attribute_is_told() {
+fn too_long_attribute_is_skipped() {
     let folder = TempDir::new().unwrap();
     let at = folder.path();
     let mut builder = tar::Builder::new(Vec::new());
@@ -262,19 +262,19 @@ fn a_long_attribute_is_told() {
     }
     fs::write(at.join("big.tar"), builder.into_inner().unwrap()).unwrap();
     for output in ["out.nra", "out.tar"] {
-        let (code, said) = nra(at, &["convert", "big.tar", output]);
-        assert_eq!(code, 3, "{said}");
+        let (code, text) = nra(at, &["convert", "big.tar", output]);
+        assert_eq!(code, 3, "{text}");
         assert!(
-            said.contains("long: the attribute user.big is skipped: it has 1048577 bytes") && !said.contains("short"),
-            "{said}"
+            text.contains("long: the attribute user.big is skipped: it has 1048577 bytes") && !text.contains("short"),
+            "{text}"
         );
     }
 }
 
 #[test]
-fn what_a_wrong_checksum_at_the_end_covers_is_served_and_named() {
+fn wrong_trailing_checksum_keeps_and_names_its_entries() {
     let folder = TempDir::new().unwrap();
-    // Shorter than what is decoded at a time.
+    // Shorter than a block of the decoder.
     let names: Vec<String> = (0..9).map(|number| format!("f{number}")).collect();
     let contents: Vec<Vec<u8>> = (b'a'..).map(|letter| vec![letter; 20_000]).take(9).collect();
     let entries: Vec<(&str, &[u8])> = names.iter().zip(&contents).map(|(name, content)| (&**name, &**content)).collect();
@@ -295,7 +295,7 @@ fn what_a_wrong_checksum_at_the_end_covers_is_served_and_named() {
 }
 
 #[test]
-fn symlinks_that_share_bytes_are_no_symlinks() {
+fn symlinks_with_shared_bytes_are_skipped() {
     let folder = TempDir::new().unwrap();
     let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
     for (name, target) in [("a", "one target"), ("b", "one target"), ("c", "another")] {
@@ -304,18 +304,18 @@ fn symlinks_that_share_bytes_are_no_symlinks() {
     let mut bytes = zip.finish().unwrap().into_inner();
     fs::write(folder.path().join("links.zip"), &bytes).unwrap();
     expect(folder.path(), &["list", "-l", "links.zip"], 0, &["a -> one target", "b -> one target", "c -> another"]);
-    // The record of b leads to the bytes of a.
+    // The record of b refers to the bytes of a.
     let records: Vec<usize> = (0..bytes.len()).filter(|&at| bytes[at..].starts_with(b"PK\x01\x02")).collect();
     let local: Vec<u8> = bytes[records[0] + 42..records[0] + 46].to_vec();
     bytes[records[1] + 42..records[1] + 46].copy_from_slice(&local);
     fs::write(folder.path().join("links.zip"), &bytes).unwrap();
-    let (code, said) = nra(folder.path(), &["list", "-l", "links.zip"]);
-    assert!(said.contains("2 members share bytes with others and are not read"), "{code} {said}");
-    assert!(said.contains("c -> another") && !said.contains("one target"), "{said}");
+    let (code, output) = nra(folder.path(), &["list", "-l", "links.zip"]);
+    assert!(output.contains("2 members share bytes with others and are not read"), "{code} {output}");
+    assert!(output.contains("c -> another") && !output.contains("one target"), "{output}");
 }
 
 #[test]
-fn a_hard_link_to_a_directory_is_told_by_every_command() {
+fn hard_link_to_directory_is_skipped() {
     let folder = TempDir::new().unwrap();
     for order in [["d", "h"], ["h", "d"]] {
         let mut builder = tar::Builder::new(Vec::new());
@@ -335,7 +335,7 @@ fn a_hard_link_to_a_directory_is_told_by_every_command() {
         expect(folder.path(), &["list", "a.tar"], 3, &["d\n", "no file in the archive: h"]);
         expect(folder.path(), &["convert", "a.tar", "a.nra", "-f"], 3, &["h: skipped: "]);
     }
-    // What was a file once is none any more.
+    // The path of a file becomes a directory.
     let mut bytes = tar(&[("a", b"old")]);
     bytes.truncate(1024);
     let mut builder = tar::Builder::new(bytes);

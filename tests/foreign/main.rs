@@ -1,13 +1,10 @@
-//! Containers of other programs, behind the reading face of all archives.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
+//! Archives of other formats, read through the interface of all archives.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-#[cfg(feature = "cli")]
 #[path = "../common/mod.rs"]
 mod common;
 mod crates;
-#[cfg(feature = "cli")]
 mod faults;
-#[cfg(feature = "cli")]
 mod native;
 mod passes;
 mod sevenz;
@@ -24,8 +21,8 @@ fn archive(bytes: &[u8]) -> nra::format::Result<Box<dyn Archive>> {
     open(Arc::new(MemorySource::new(bytes.to_vec())), &OpenOptions::default())
 }
 
-/// Reads everything and returns the contents of the files and links that read; nothing may panic, and none may have another length than it says.
-fn read_what_reads(bytes: &[u8]) -> Option<Vec<Vec<u8>>> {
+/// Returns the contents of all readable files and symlinks. Checks their lengths.
+fn readable_contents(bytes: &[u8]) -> Option<Vec<Vec<u8>>> {
     let archive = archive(bytes).ok()?;
     let read = |entry: Entry| match entry.kind {
         Kind::Symlink => Some(entry.target.to_vec()),
@@ -39,11 +36,11 @@ fn read_what_reads(bytes: &[u8]) -> Option<Vec<Vec<u8>>> {
     Some(archive.entries(0..archive.entry_count()).filter_map(Result::ok).filter_map(read).collect())
 }
 
-/// Reads an archive that is hurt: what reads is what one of the members of the sound archive had.
-fn assert_honest(hurt: &[u8], sound: &[Vec<u8>], what: &str) {
-    let read = read_what_reads(hurt).unwrap_or_default();
-    assert!(read.len() <= sound.len(), "{what}: {} contents of {}", read.len(), sound.len());
+/// Checks that all readable contents of a damaged archive are contents of the intact one.
+fn assert_no_other_content(damaged: &[u8], intact: &[Vec<u8>], what: &str) {
+    let read = readable_contents(damaged).unwrap_or_default();
+    assert!(read.len() <= intact.len(), "{what}: {} contents of {}", read.len(), intact.len());
     for content in read {
-        assert!(sound.contains(&content), "{what}: {} bytes that were in no member", content.len());
+        assert!(intact.contains(&content), "{what}: {} bytes that no member contains", content.len());
     }
 }

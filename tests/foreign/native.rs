@@ -1,30 +1,28 @@
-//! Trees that other programs pack come out as these programs unpack them, and what nra writes comes out of them as it was. What is not
-//! installed is skipped, and said.
+//! nra extracts archives of other programs as these do, and other programs extract archives of nra. Programs that are not installed
+//! are skipped.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
+use crate::common::tree::{Facts, describe};
 use crate::common::{self, NRA, noise, other};
 use tempfile::TempDir;
 
-/// What of a tree is compared, beside names, kinds, link targets and content.
-#[derive(Clone, Copy)]
-struct Facts {
-    /// Modes of files, and times of files and directories in seconds.
-    files: bool,
-    /// Modes of directories.
-    directories: bool,
-    /// Which files are links of each other.
-    links: bool,
-}
-
-const ALL: Facts = Facts { files: true, directories: true, links: true };
+const ALL: Facts = Facts {
+    file_modes: true,
+    directory_modes: true,
+    file_times: true,
+    directory_times: true,
+    links: true,
+    nanoseconds: false,
+    owners: false,
+    attributes: false,
+};
 const NO_LINKS: Facts = Facts { links: false, ..ALL };
-/// 7zz leaves directories writable for their owner.
-const SEVEN: Facts = Facts { directories: false, ..ALL };
-const CONTENT: Facts = Facts { files: false, directories: false, links: false };
+/// 7zz makes directories writable for their owner.
+const SEVEN: Facts = Facts { directory_modes: false, ..ALL };
 
 fn set_time(path: &Path, seconds: u64) {
     fs::File::open(path).unwrap().set_modified(UNIX_EPOCH + Duration::from_secs(seconds)).unwrap();
@@ -34,7 +32,7 @@ fn set_mode(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
 }
 
-/// Makes a tree of what most archives can hold: links, odd modes, times before and behind what 31 bits hold, a directory that nobody may change.
+/// Creates a tree that most archives can hold: links, unusual modes, times of more than 31 bits, a read-only directory.
 fn make(top: &Path) {
     for directory in ["deep/er", "empty", "shut"] {
         fs::create_dir_all(top.join(directory)).unwrap();
@@ -61,7 +59,7 @@ fn make(top: &Path) {
         ("a.txt", 1_600_000_001),
         ("none", 1_600_000_002),
         ("private", 1_600_000_003),
-        // Even: unzip takes it from the field that counts by twos.
+        // Even, because unzip reads it from a field in units of two seconds.
         ("deep/text", 4_102_444_802),
         ("deep/noise", 2_000_000_000),
         ("deep/er/ünïcode", 1_600_000_004),
@@ -73,45 +71,17 @@ fn make(top: &Path) {
     ] {
         set_time(&top.join(name), seconds);
     }
-    // Whoever is not root could not pack a file that may not be read.
+    // Only root can pack an unreadable file.
     let is_root = fs::metadata(top).unwrap().uid() == 0;
     set_mode(&top.join("private"), if is_root { 0 } else { 0o400 });
     set_mode(&top.join("shut"), 0o555);
 }
 
-/// What can be seen of a tree, a line for each thing.
-fn look(top: &Path, facts: Facts) -> Vec<String> {
-    fn walk(top: &Path, at: &Path, facts: Facts, lines: &mut Vec<String>) {
-        for item in fs::read_dir(at).unwrap() {
-            let path = item.unwrap().path();
-            let status = fs::symlink_metadata(&path).unwrap();
-            let mode = |wanted: bool| if wanted { status.mode() & 0o7777 } else { 0 };
-            let time = if facts.files { status.mtime() } else { 0 };
-            let what = if status.is_dir() {
-                format!("directory {:o} {time}", mode(facts.directories))
-            } else if status.is_symlink() {
-                format!("to {:?}", fs::read_link(&path).unwrap())
-            } else {
-                let links = if facts.links { status.nlink() } else { 0 };
-                format!("{:o} {time} {links} {}", mode(facts.files), blake3::hash(&fs::read(&path).unwrap()))
-            };
-            lines.push(format!("{:?} {what}", path.strip_prefix(top).unwrap()));
-            if status.is_dir() {
-                walk(top, &path, facts, lines);
-            }
-        }
-    }
-    let mut lines = Vec::new();
-    walk(top, top, facts, &mut lines);
-    lines.sort();
-    lines
-}
-
-/// Runs a program that must have nothing to complain about; says whether it is installed.
+/// Runs a program that must succeed without messages. Returns whether it is installed.
 fn clean(folder: &Path, program: &str, arguments: &[&str]) -> bool {
     let Some(output) = other(folder, program, arguments) else { return false };
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success() && said.is_empty(), "{program} {arguments:?}: {said}");
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success() && stderr.is_empty(), "{program} {arguments:?}: {stderr}");
     true
 }
 
@@ -119,7 +89,7 @@ fn nra(folder: &Path, arguments: &[&str]) {
     assert!(clean(folder, NRA, &[arguments, &["-q"]].concat()));
 }
 
-/// Makes a directory anew.
+/// Replaces a directory with an empty one.
 fn fresh(path: &Path) {
     if path.exists() {
         let closed = path.join("shut");
@@ -136,7 +106,7 @@ const PY_TAR: &str =
 const PY_UNTAR: &str = "import tarfile, sys\nwith tarfile.open(sys.argv[1]) as t: t.extractall('.', filter='fully_trusted')";
 
 #[test]
-fn what_other_programs_pack_comes_out_as_they_unpack_it() {
+fn archives_of_other_programs_are_extracted_as_by_them() {
     let folder = TempDir::new().unwrap();
     let at = folder.path();
     fs::create_dir(at.join("tree")).unwrap();
@@ -170,7 +140,7 @@ fn what_other_programs_pack_comes_out_as_they_unpack_it() {
         ("py.tar.gz", ALL, "python3", python(PY_TAR, &[]), "python3", python(PY_UNTAR, &["../py.tar.gz"])),
         (
             "py.zip",
-            CONTENT,
+            Facts::default(),
             "python3",
             alone("-m zipfile -c ../py.zip a.txt deep empty none"),
             "python3",
@@ -190,12 +160,12 @@ fn what_other_programs_pack_comes_out_as_they_unpack_it() {
         nra(at, &["extract", archive, "-C", "direct"]);
         nra(at, &["convert", archive, "x.nra", "-f"]);
         nra(at, &["extract", "x.nra", "-C", "converted"]);
-        let native = look(&at.join("native"), facts);
-        assert_eq!(look(&at.join("direct"), facts), native, "{archive}");
-        assert_eq!(look(&at.join("converted"), facts), native, "{archive}, converted");
-        assert_eq!(look(&at.join("converted"), ALL), look(&at.join("direct"), ALL), "{archive}");
-        if facts.directories && facts.links {
-            assert_eq!(native, look(&at.join("tree"), ALL), "{archive}: the program itself");
+        let native = describe(&at.join("native"), facts);
+        assert_eq!(describe(&at.join("direct"), facts), native, "{archive}");
+        assert_eq!(describe(&at.join("converted"), facts), native, "{archive}, converted");
+        assert_eq!(describe(&at.join("converted"), ALL), describe(&at.join("direct"), ALL), "{archive}");
+        if facts.directory_modes && facts.links {
+            assert_eq!(native, describe(&at.join("tree"), ALL), "{archive}: the program itself");
         }
     }
     for directory in ["tree", "native", "direct", "converted"] {
@@ -204,7 +174,7 @@ fn what_other_programs_pack_comes_out_as_they_unpack_it() {
 }
 
 #[test]
-fn what_nra_writes_comes_out_of_other_programs_as_it_was() {
+fn other_programs_extract_written_archives() {
     let folder = TempDir::new().unwrap();
     let at = folder.path();
     fs::create_dir(at.join("tree")).unwrap();
@@ -218,10 +188,10 @@ fn what_nra_writes_comes_out_of_other_programs_as_it_was() {
         ("out.tar.bz2", &["tar", "bsdtar", "python3"]),
         ("out.zip", &["unzip", "bsdtar", "7zz"]),
     ] {
-        // That zip has no hard links is told, and is nothing that went wrong here.
+        // Zip archives have no hard links, which is reported.
         let converted = common::nra(at, &["convert", "first.nra", archive]);
-        let said = String::from_utf8_lossy(&converted.stderr).into_owned();
-        assert_eq!(converted.status.code(), Some(if archive == "out.zip" { 3 } else { 0 }), "{archive}: {said}");
+        let stderr = String::from_utf8_lossy(&converted.stderr).into_owned();
+        assert_eq!(converted.status.code(), Some(if archive == "out.zip" { 3 } else { 0 }), "{archive}: {stderr}");
         let path = format!("../{archive}");
         for &program in unpackers {
             let facts = match (program, archive) {
@@ -234,13 +204,13 @@ fn what_nra_writes_comes_out_of_other_programs_as_it_was() {
                 "unzip" => vec!["-q", &path],
                 "7zz" => vec!["x", "-snld", &path],
                 "python3" => vec!["-W", "error", "-c", PY_UNTAR, &path],
-                // It wonders at times that are yet to come.
+                // tar would warn about times in the future.
                 "tar" => vec!["--warning=no-timestamp", "-xpf", &path],
                 _ => vec!["-xpf", &path],
             };
             fresh(&at.join("out"));
             if clean(&at.join("out"), program, &arguments) {
-                assert_eq!(look(&at.join("out"), facts), look(&at.join("tree"), facts), "{program} {archive}");
+                assert_eq!(describe(&at.join("out"), facts), describe(&at.join("tree"), facts), "{program} {archive}");
             }
         }
     }

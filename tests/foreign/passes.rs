@@ -13,34 +13,29 @@ use nra::format::archive::{Archive, OpenOptions, open, open_path};
 use nra::format::progress::Recorder;
 use nra::format::source::{MemorySource, RecordingSource};
 
-/// Length of a large file, bytes: more than a thread takes at once.
+use crate::common::noise;
+
+/// Length of a large file, bytes: more than a thread reads at once.
 const LARGE: usize = 5 << 20;
-/// Files; each twentieth is large.
+/// Number of files. Every twentieth is large.
 const FILES: u32 = 120;
 
-/// Length of a file by its place in the archive, bytes.
+/// Returns the length of a file by its position in the archive, bytes.
 fn len(number: u32) -> usize {
     if number % 20 == 15 { LARGE } else { 10_000 }
 }
 
-/// Name of a file by its place in the archive: not the order of paths, nor one directory after the other.
+/// Returns the name of a file by its position in the archive. The order is neither that of paths nor that of directories.
 fn name(number: u32) -> String {
     format!("d{}/f{}", number % 2, FILES - number)
 }
 
-/// Content that does not compress, so that bytes read count what is decoded.
+/// Returns incompressible content, so that the bytes read show how much is decoded.
 fn content(number: u32) -> Vec<u8> {
-    let mut state = number + 1;
-    let mut next = || {
-        state ^= state << 13;
-        state ^= state >> 17;
-        state ^= state << 5;
-        state.to_le_bytes()
-    };
-    (0..len(number) / 4).flat_map(|_| next()).collect()
+    noise(len(number), number.into())
 }
 
-/// Opens a tar.gz of one member, whose blocks do not fit the cache; what opening read does not count.
+/// Opens a tar.gz archive of one member that does not fit into the cache. Reads while opening are not counted.
 fn opened() -> (Arc<RecordingSource<MemorySource>>, u64, Arc<dyn Archive>) {
     let mut builder = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
     for number in 0..FILES {
@@ -53,7 +48,7 @@ fn opened() -> (Arc<RecordingSource<MemorySource>>, u64, Arc<dyn Archive>) {
     encoder.flush().unwrap();
     let bytes = encoder.finish().unwrap();
     let stored = bytes.len() as u64;
-    assert!(stored > (0..FILES).map(|number| len(number) as u64).sum(), "it did not compress");
+    assert!(stored > (0..FILES).map(|number| len(number) as u64).sum(), "the content is incompressible");
     let source = Arc::new(RecordingSource::new(MemorySource::new(bytes)));
     let options = OpenOptions { cache_bytes: 4 << 20, ..OpenOptions::default() };
     let archive = open(Arc::clone(&source) as Arc<_>, &options).unwrap();
@@ -73,14 +68,14 @@ fn convert_to(archive: &dyn Archive, extension: &str, path: &Path, threads: usiz
     convert(Source::Archive(archive, &Selection::all()), sink, &options, &Recorder::default()).unwrap();
 }
 
-/// Fails when the archive was read a second time, by and large, since it was opened.
+/// Fails if more than one and a half times the archive was read since it was opened.
 fn assert_read(source: &RecordingSource<MemorySource>, len: u64, what: &str) {
     let bytes: u64 = source.take().iter().map(|(_, len)| len).sum();
     assert!((len..=len / 2 * 3).contains(&bytes), "{what}: {bytes} bytes were read of {len}");
 }
 
 #[test]
-fn extraction_decodes_a_compressed_tar_archive_once() {
+fn extraction_decodes_compressed_tar_once() {
     for threads in [2, 4] {
         let (source, len, archive) = opened();
         let out = tempfile::tempdir().unwrap();
@@ -94,7 +89,7 @@ fn extraction_decodes_a_compressed_tar_archive_once() {
 }
 
 #[test]
-fn storing_decodes_a_compressed_tar_archive_once() {
+fn conversion_decodes_compressed_tar_once() {
     for threads in [2, 4] {
         let (source, len, archive) = opened();
         let out = tempfile::tempdir().unwrap();
@@ -110,8 +105,8 @@ fn storing_decodes_a_compressed_tar_archive_once() {
 }
 
 #[test]
-fn a_long_compressed_member_is_decoded_once() {
-    let content = content_of(40 << 20);
+fn long_zip_member_is_decoded_once() {
+    let content = noise(40 << 20, 1);
     let mut zip = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
     let deflated = zip::write::SimpleFileOptions::default().compression_method(zip::CompressionMethod::Deflated);
     zip.start_file("long", deflated.compression_level(Some(1))).unwrap();
@@ -127,15 +122,8 @@ fn a_long_compressed_member_is_decoded_once() {
     assert_read(&source, len, "a zip member");
 }
 
-/// Returns bytes that do not compress.
-fn content_of(len: usize) -> Vec<u8> {
-    let mut bytes = vec![0; len];
-    blake3::Hasher::new().finalize_xof().fill(&mut bytes);
-    bytes
-}
-
 #[test]
-fn other_containers_are_written_from_one_pass() {
+fn conversion_to_other_formats_decodes_once() {
     for kind in ["tar", "zip", "nra4", "shard"] {
         let (source, len, archive) = opened();
         let out = tempfile::tempdir().unwrap();

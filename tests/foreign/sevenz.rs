@@ -1,4 +1,4 @@
-//! 7z archives, made by 7zz (`sevenz/make.sh`).
+//! 7z archives of 7zz (`sevenz/make.sh`).
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use nra::format::progress::Recorder;
 use nra::format::source::MemorySource;
 use nra::format::{Error, Result};
 
-use crate::{archive, assert_honest, read_what_reads};
+use crate::{archive, assert_no_other_content, readable_contents};
 
 fn fixture(name: &str) -> Vec<u8> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/foreign/sevenz").join(name).with_extension("7z");
@@ -24,7 +24,7 @@ fn with_password(bytes: Vec<u8>, password: &str) -> Result<Box<dyn Archive>> {
     open(Arc::new(MemorySource::new(bytes)), &options)
 }
 
-/// What `seq FIRST 7 LAST` prints.
+/// Returns the output of `seq FIRST 7 LAST`.
 fn numbers(first: u32, last: u32) -> Vec<u8> {
     (first..=last).step_by(7).flat_map(|number| format!("{number}\n").into_bytes()).collect()
 }
@@ -39,7 +39,7 @@ fn read(archive: &dyn Archive, path: &str) -> Result<Vec<u8>> {
     archive.read_all(&entry, 1 << 20)
 }
 
-/// Compares an archive of the tree with what the tree has.
+/// Compares an archive of the sample tree with its expected entries.
 fn assert_tree(name: &str, archive: &dyn Archive) {
     let found: Vec<(String, Kind, u16)> = archive
         .entries(0..archive.entry_count())
@@ -80,7 +80,7 @@ fn assert_tree(name: &str, archive: &dyn Archive) {
 }
 
 #[test]
-fn every_method_reads() {
+fn supported_methods_are_decoded() {
     for name in ["lzma2", "lzma", "ppmd", "bzip2", "deflate", "copy", "bcj2", "delta", "separate", "plain-header"] {
         let archive = archive(&fixture(name)).unwrap();
         assert_eq!(archive.container(), Container::SevenZ);
@@ -90,7 +90,7 @@ fn every_method_reads() {
 }
 
 #[test]
-fn a_method_that_is_not_known_is_named() {
+fn unsupported_method_is_named() {
     let archive = archive(&fixture("deflate64")).unwrap();
     let error = read(&*archive, "dir/f1.txt").unwrap_err();
     assert!(matches!(&error, Error::Unsupported { what: "7z method", .. }), "{error}");
@@ -98,7 +98,7 @@ fn a_method_that_is_not_known_is_named() {
 }
 
 #[test]
-fn encrypted_content_needs_its_password() {
+fn encrypted_content_needs_password() {
     let bytes = fixture("password");
     let locked = archive(&bytes).unwrap();
     assert!(locked.info().encrypted);
@@ -112,7 +112,7 @@ fn encrypted_content_needs_its_password() {
 }
 
 #[test]
-fn an_encrypted_header_needs_its_password() {
+fn encrypted_header_needs_password() {
     let bytes = fixture("password-header");
     assert!(matches!(archive(&bytes), Err(Error::KeyNeeded)));
     assert!(matches!(with_password(bytes.clone(), "Secret"), Err(Error::WrongKey)));
@@ -120,15 +120,15 @@ fn an_encrypted_header_needs_its_password() {
 }
 
 #[test]
-fn a_program_may_stand_in_front() {
-    // One that knows the signature, as programs that extract do.
+fn self_extracting_archive_is_read() {
+    // The program contains the signature, as self-extractors do.
     let program = [&b"MZ"[..], &[7; 5000], b"7z\xbc\xaf\x27\x1c", &[9; 300]].concat();
     let archive = archive(&[program, fixture("lzma2")].concat()).unwrap();
-    assert_tree("behind a program", &*archive);
+    assert_tree("after a program", &*archive);
 }
 
 #[test]
-fn damage_is_told_with_the_member() {
+fn damage_names_its_member() {
     let mut bytes = fixture("copy");
     let expected = numbers(3, 2700);
     let at = bytes.windows(expected.len()).position(|window| window == expected).unwrap();
@@ -143,23 +143,23 @@ fn damage_is_told_with_the_member() {
 }
 
 #[test]
-fn no_cut_or_flipped_archive_panics_or_lies() {
+fn truncated_and_changed_archives_never_yield_other_content() {
     for name in ["lzma2", "bcj2", "ppmd", "separate", "plain-header"] {
         let whole = fixture(name);
-        let sound = read_what_reads(&whole).unwrap();
-        assert_eq!(sound.len(), 8, "{name}");
+        let intact = readable_contents(&whole).unwrap();
+        assert_eq!(intact.len(), 8, "{name}");
         for len in (0..whole.len()).step_by(97) {
             assert!(archive(&whole[..len]).is_err(), "{name} of {len} bytes");
         }
         for at in (0..whole.len()).step_by(37) {
             let mut bytes = whole.clone();
             bytes[at] ^= 0x55;
-            assert_honest(&bytes, &sound, &format!("{name}, byte {at}"));
+            assert_no_other_content(&bytes, &intact, &format!("{name}, byte {at}"));
         }
     }
 }
 
-/// Puts a header with a right checksum in front of nothing.
+/// Returns an archive without content: a header with a correct checksum.
 fn sealed(header: &[u8]) -> Vec<u8> {
     let mut numbers = 0u64.to_le_bytes().to_vec();
     numbers.extend((header.len() as u64).to_le_bytes());
@@ -168,7 +168,7 @@ fn sealed(header: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn claims_are_compared_with_what_is_there() {
+fn false_counts_are_rejected() {
     let huge = [0xff; 9];
     for (what, header) in [
         ("files", [&[1, 5][..], &huge, &[0x11, 3, 0, 0, 0, 0]].concat()),
@@ -183,13 +183,13 @@ fn claims_are_compared_with_what_is_there() {
         let error = archive(&sealed(&header)).map(|_| ()).unwrap_err();
         assert!(matches!(error, Error::Corrupt { structure: "7z header", .. }), "{what}: {error}");
     }
-    // Without files, and without a header.
+    // No files, and no header.
     assert_eq!(archive(&sealed(&[1, 0])).unwrap().entry_count(), 0);
     assert_eq!(archive(&sealed(&[])).unwrap().entry_count(), 0);
 }
 
 #[test]
-fn dictionaries_are_bounded_before_they_are_made() {
+fn large_dictionaries_are_rejected() {
     // One file of one byte, LZMA2 with a dictionary of 4 GiB.
     let header = [
         &[1, 4, 6, 0, 1, 9, 0, 0][..],
@@ -202,8 +202,8 @@ fn dictionaries_are_bounded_before_they_are_made() {
     assert!(matches!(&error, Error::ResourceLimit { resource: Resource::Dictionaries, found: 4_294_967_295, .. }), "{error}");
 }
 
-/// Makes an archive of one folder that is stored as it is, with members `a`, `b`, … of these lengths. The folder has the members, and the archive the
-/// first `packed` bytes of it.
+/// Returns an archive of one uncompressed folder with members `a`, `b`, … of these lengths. The archive contains only the first
+/// `packed` bytes of the folder.
 fn stored(sizes: &[usize], packed: usize) -> (Vec<u8>, Vec<Vec<u8>>) {
     let number = |out: &mut Vec<u8>, number: usize| {
         out.push(0xf0);
@@ -237,7 +237,7 @@ fn stored(sizes: &[usize], packed: usize) -> (Vec<u8>, Vec<Vec<u8>>) {
 }
 
 #[test]
-fn what_lies_behind_damage_is_not_decoded_for_each_member() {
+fn data_after_damage_is_decoded_once() {
     for size in [1usize << 20, 3 << 20] {
         let (bytes, parts) = stored(&[size; 6], size * 7 / 2);
         let len = bytes.len() as u64;
@@ -259,10 +259,10 @@ fn what_lies_behind_damage_is_not_decoded_for_each_member() {
 
 #[test]
 fn large_folders_are_decoded_once() {
-    // One folder of 24 MiB that is stored as it is, with members of 3 MiB and a long one.
+    // One uncompressed folder of 24 MiB with members of 3 MiB and a long one.
     let (bytes, parts) = stored(&[3 << 20, 3 << 20, 12 << 20, 3 << 20, 3 << 20], 24 << 20);
     let source = Arc::new(nra::format::source::RecordingSource::new(MemorySource::new(bytes)));
-    // Less is kept than the folder has.
+    // The cache is smaller than the folder.
     let options = OpenOptions { cache_bytes: 16 << 20, ..OpenOptions::default() };
     let archive = open(Arc::clone(&source) as Arc<_>, &options).unwrap();
     for (name, part) in ["a", "b", "c", "d", "e"].into_iter().zip(&parts) {
@@ -280,7 +280,7 @@ fn large_folders_are_decoded_once() {
     }
     let bytes_read: u64 = source.take().iter().map(|(_, len)| len).sum();
     assert!(bytes_read < 25 << 20, "{bytes_read} bytes were read");
-    // Back, and from several threads at once.
+    // Backwards, and from several threads at once.
     std::thread::scope(|scope| {
         for (name, part) in ["e", "a", "d", "c", "b", "a"].into_iter().zip([4, 0, 3, 2, 1, 0].map(|number: usize| &parts[number]))
         {

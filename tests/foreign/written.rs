@@ -1,4 +1,4 @@
-//! What nra writes as tar and zip archives, read back by nra and by the crates of these names.
+//! Tar and zip archives of nra, read by nra and by the crates `tar` and `zip`.
 
 use std::collections::BTreeMap;
 use std::io::{self, Cursor, Read, Write};
@@ -18,7 +18,7 @@ use proptest::prelude::*;
 
 use crate::archive;
 
-/// Takes bytes in order, and nothing else.
+/// A destination that cannot seek.
 #[derive(Clone, Default)]
 struct Pipe(Arc<Mutex<Vec<u8>>>);
 
@@ -32,9 +32,9 @@ impl Write for Pipe {
     }
 }
 
-/// An entry and its content.
+/// An entry with its content.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Thing {
+struct Member {
     kind: Kind,
     mode: u16,
     modified: Option<Timestamp>,
@@ -43,9 +43,9 @@ struct Thing {
     content: Vec<u8>,
 }
 
-type Tree = BTreeMap<String, Thing>;
+type Tree = BTreeMap<String, Member>;
 
-/// Trees of up to two levels. Names have what is awkward somewhere: spaces, line ends, backslashes, other scripts, great length.
+/// Generates trees of up to two levels. Names contain spaces, line ends, backslashes and other scripts, and may be long.
 fn tree() -> impl Strategy<Value = Tree> {
     let name = prop_oneof!["[a-z]{1,8}", "[ -.0-~]{1,20}", "[äßжみ\n\u{1f600}]{1,9}", "[a-z]{200,250}"];
     let name = name.prop_filter("a name", |name| name != "." && name != "..");
@@ -58,7 +58,7 @@ fn tree() -> impl Strategy<Value = Tree> {
         }),
         proptest::collection::vec(any::<u8>(), 0..600),
     ];
-    let thing = (
+    let member = (
         prop_oneof![4 => Just(Kind::File), 1 => Just(Kind::Symlink), 1 => Just(Kind::Directory)],
         0u16..0o1000,
         proptest::option::of((-3_000_000_000i64..3_000_000_000, 0u32..1_000_000_000)),
@@ -66,14 +66,14 @@ fn tree() -> impl Strategy<Value = Tree> {
         "[!-~ä]{1,120}",
         content,
     );
-    let entry = (0u8..4, name, thing);
+    let entry = (0u8..4, name, member);
     proptest::collection::vec(entry, 0..12).prop_map(|entries| {
         let entries =
             entries.into_iter().map(|(folder, name, (kind, mode, time, (user_id, group_id, user), target, content))| {
-                // A folder has no name that an entry can have.
+                // No entry has the name of a folder.
                 let path = if folder == 0 { name } else { format!("/{folder}/{name}")[1..].to_owned() };
                 let is_file = kind == Kind::File;
-                let thing = Thing {
+                let member = Member {
                     kind,
                     mode: if kind == Kind::Symlink { 0o777 } else { mode },
                     modified: time.map(|(seconds, nanoseconds)| Timestamp { seconds, nanoseconds }),
@@ -81,7 +81,7 @@ fn tree() -> impl Strategy<Value = Tree> {
                     target: if kind == Kind::Symlink { target.into_bytes() } else { Vec::new() },
                     content: if is_file { content } else { Vec::new() },
                 };
-                (path, thing)
+                (path, member)
             });
         entries.filter(|(path, _)| !["1", "2", "3"].contains(&&**path)).collect()
     })
@@ -90,13 +90,15 @@ fn tree() -> impl Strategy<Value = Tree> {
 /// Writes a tree into an NRA archive.
 fn packed(tree: &Tree) -> Vec<u8> {
     let mut writer = Writer::create(Vec::new(), WriterOptions::balanced()).unwrap();
-    for (path, thing) in tree {
-        let mut entry = Entry::new(EntryPath::try_from(&**path).unwrap(), thing.kind);
-        entry.metadata = Arc::new(Metadata { mode: thing.mode, owner: Some(thing.owner.clone()), ..Metadata::default() });
-        entry.modified = thing.modified;
-        entry.target = thing.target.clone().into();
-        let content = match thing.kind {
-            Kind::File => NewContent::Whole { bytes: &thing.content, digest: Digest::of(&thing.content), incompressible: false },
+    for (path, member) in tree {
+        let mut entry = Entry::new(EntryPath::try_from(&**path).unwrap(), member.kind);
+        entry.metadata = Arc::new(Metadata { mode: member.mode, owner: Some(member.owner.clone()), ..Metadata::default() });
+        entry.modified = member.modified;
+        entry.target = member.target.clone().into();
+        let content = match member.kind {
+            Kind::File => {
+                NewContent::Whole { bytes: &member.content, digest: Digest::of(&member.content), incompressible: false }
+            }
             _ => NewContent::None,
         };
         writer.add(entry, content).unwrap();
@@ -104,7 +106,7 @@ fn packed(tree: &Tree) -> Vec<u8> {
     writer.finish(&Recorder::default()).unwrap().0
 }
 
-/// Runs a conversion into memory; nothing may be lost but what `allowed` says.
+/// Converts into memory. Warnings must contain one of the texts in `allowed`.
 fn written(
     tree: &Tree,
     allowed: &[&str],
@@ -121,15 +123,15 @@ fn written(
     bytes
 }
 
-/// Reads an archive back with nra. Directories that are only implied are none.
+/// Reads an archive with nra. Implied directories are not included.
 fn read_back(bytes: &[u8]) -> Tree {
     let archive = archive(bytes).unwrap();
     assert!(archive.remarks().is_empty(), "{:?}", archive.remarks());
     assert!(archive.verify(Depth::Full, None, &Recorder::default()).unwrap().damage.is_empty());
     let entries = archive.entries(0..archive.entry_count()).map(Result::unwrap).filter(|entry| !entry.implied);
-    let things = entries.map(|entry| {
+    let members = entries.map(|entry| {
         let content = if entry.kind == Kind::File { archive.read_all(&entry, 1 << 20).unwrap() } else { Vec::new() };
-        let thing = Thing {
+        let member = Member {
             kind: entry.kind,
             mode: entry.metadata.mode,
             modified: entry.modified,
@@ -137,20 +139,21 @@ fn read_back(bytes: &[u8]) -> Tree {
             target: entry.target.to_vec(),
             content,
         };
-        (String::from_utf8(entry.path.as_bytes().to_vec()).unwrap(), thing)
+        (String::from_utf8(entry.path.as_bytes().to_vec()).unwrap(), member)
     });
-    things.collect()
+    members.collect()
 }
 
-/// What a zip archive keeps of a tree: numbers of owners that fit, and whole seconds.
+/// Returns what a zip archive keeps of a tree.
 fn as_zip(tree: &Tree) -> Tree {
     let mut tree = tree.clone();
-    for thing in tree.values_mut() {
-        thing.owner.user = Box::default();
-        // A time that is not known is the first one that DOS has; one before 1970 or beyond 31 bits is written as that of NTFS, in tenths of microseconds.
-        let Timestamp { seconds, nanoseconds } = thing.modified.unwrap_or(Timestamp { seconds: 315_532_800, nanoseconds: 0 });
+    for member in tree.values_mut() {
+        member.owner.user = Box::default();
+        // An unknown time becomes the first time of DOS. Times before 1970 or of more than 31 bits are stored as those of NTFS, in
+        // tenths of microseconds.
+        let Timestamp { seconds, nanoseconds } = member.modified.unwrap_or(Timestamp { seconds: 315_532_800, nanoseconds: 0 });
         let nanoseconds = if (0..1 << 31).contains(&seconds) { 0 } else { nanoseconds / 100 * 100 };
-        thing.modified = Some(Timestamp { seconds, nanoseconds });
+        member.modified = Some(Timestamp { seconds, nanoseconds });
     }
     tree
 }
@@ -158,9 +161,9 @@ fn as_zip(tree: &Tree) -> Tree {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
-    /// Whatever had to go out in pieces because of the memory, and by whatever method.
+    /// With any method. Little memory makes the writer stream members.
     #[test]
-    fn zip_archives_hold_what_was_put_in(
+    fn written_zip_archives_contain_the_tree(
         tree in tree(),
         memory in prop_oneof![Just(16u64 << 10), Just(1 << 20)],
         method in 0usize..3,
@@ -181,21 +184,21 @@ proptest! {
 
         let mut theirs = zip::ZipArchive::new(Cursor::new(&bytes)).unwrap();
         prop_assert_eq!(theirs.len(), tree.len());
-        for (path, thing) in &tree {
-            let name = if thing.kind == Kind::Directory { format!("{path}/") } else { path.clone() };
-            let mut member = theirs.by_name(&name).unwrap();
+        for (path, member) in &tree {
+            let name = if member.kind == Kind::Directory { format!("{path}/") } else { path.clone() };
+            let mut found = theirs.by_name(&name).unwrap();
             let mut content = Vec::new();
-            member.read_to_end(&mut content).unwrap();
-            let expected = if thing.kind == Kind::Symlink { &thing.target } else { &thing.content };
+            found.read_to_end(&mut content).unwrap();
+            let expected = if member.kind == Kind::Symlink { &member.target } else { &member.content };
             prop_assert!(content == *expected);
-            let kind = match thing.kind { Kind::Directory => 0o040_000, Kind::Symlink => 0o120_000, _ => 0o100_000 };
-            prop_assert_eq!(member.unix_mode(), Some(kind | u32::from(thing.mode)));
+            let kind = match member.kind { Kind::Directory => 0o040_000, Kind::Symlink => 0o120_000, _ => 0o100_000 };
+            prop_assert_eq!(found.unix_mode(), Some(kind | u32::from(member.mode)));
         }
     }
 
-    /// Plain and compressed.
+    /// Plain and compressed archives.
     #[test]
-    fn tar_archives_hold_what_was_put_in(tree in tree(), kind in 0usize..7) {
+    fn written_tar_archives_contain_the_tree(tree in tree(), kind in 0usize..7) {
         let kinds = [
             None,
             Some(Compression::Gzip),
@@ -216,9 +219,9 @@ proptest! {
         let bytes = convert_with(kinds[kind], 1);
         prop_assert!(bytes == convert_with(kinds[kind], 3), "the same bytes from three threads");
         let mut expected = tree.clone();
-        for thing in expected.values_mut() {
-            // There is a time in every header.
-            thing.modified = thing.modified.or(Some(Timestamp { seconds: 0, nanoseconds: 0 }));
+        for member in expected.values_mut() {
+            // Every header contains a time.
+            member.modified = member.modified.or(Some(Timestamp { seconds: 0, nanoseconds: 0 }));
         }
         prop_assert_eq!(&read_back(&bytes), &expected);
 
@@ -236,10 +239,10 @@ proptest! {
             let target = entry.link_name_bytes().map(|target| target.into_owned()).unwrap_or_default();
             let mut content = Vec::new();
             entry.read_to_end(&mut content).unwrap();
-            // Of times and owners the crate leaves the records to its caller.
+            // The crate does not interpret the pax records of times and owners.
             let known = &expected[&path];
             let mode = u16::try_from(entry.header().mode().unwrap()).unwrap();
-            found.insert(path, Thing { kind, mode, target, content, ..known.clone() });
+            found.insert(path, Member { kind, mode, target, content, ..known.clone() });
         }
         prop_assert_eq!(&found, &expected);
     }

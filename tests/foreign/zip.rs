@@ -1,4 +1,4 @@
-//! Zip archives, made by the crate of that name.
+//! Zip archives of the crate `zip`.
 
 use std::io::{Cursor, Write};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use zip::unstable::write::FileOptionsExt as _;
 use zip::write::SimpleFileOptions;
 use zip::{AesMode, CompressionMethod, ZipWriter};
 
-use crate::{archive, assert_honest, read_what_reads};
+use crate::{archive, assert_no_other_content, readable_contents};
 
 fn text(len: usize) -> Vec<u8> {
     (0..).flat_map(|i: u32| format!("line {i} of {}\n", i.wrapping_mul(7919) % 1000).into_bytes()).take(len).collect()
@@ -45,7 +45,7 @@ fn sample() -> Vec<u8> {
 }
 
 #[test]
-fn members_read_as_they_were_written() {
+fn members_of_all_methods_are_read() {
     let archive = archive(&sample()).unwrap();
     assert_eq!(archive.container(), Container::Zip);
     assert!(archive.remarks().is_empty(), "{:?}", archive.remarks());
@@ -62,7 +62,7 @@ fn members_read_as_they_were_written() {
         .map(|entry| entry.map(|entry| (entry.path.to_string(), entry.kind)).unwrap())
         .collect();
     assert!(kinds.contains(&("empty".into(), Kind::Directory)));
-    assert!(kinds.contains(&("by_method".into(), Kind::Directory)), "an implied one");
+    assert!(kinds.contains(&("by_method".into(), Kind::Directory)), "an implied directory");
     let (_, link) = archive.find(b"link").unwrap().unwrap();
     assert_eq!((link.kind, &*link.target), (Kind::Symlink, &b"by_method/zstd.txt"[..]));
     let (_, wide) = archive.find(b"wide").unwrap().unwrap();
@@ -101,22 +101,22 @@ fn long_members_are_read_in_parts() {
 }
 
 #[test]
-fn every_cut_and_flip_is_harmless() {
+fn truncated_and_changed_archives_never_yield_other_content() {
     let whole = sample();
-    let sound = read_what_reads(&whole).unwrap();
-    assert_eq!(sound.len(), 7);
+    let intact = readable_contents(&whole).unwrap();
+    assert_eq!(intact.len(), 7);
     for len in 0..whole.len() {
-        assert_honest(&whole[..len], &sound, &format!("cut to {len}"));
+        assert_no_other_content(&whole[..len], &intact, &format!("cut to {len}"));
     }
     for at in 0..whole.len() {
         let mut bytes = whole.clone();
         bytes[at] ^= 0x41;
-        assert_honest(&bytes, &sound, &format!("byte {at}"));
+        assert_no_other_content(&bytes, &intact, &format!("byte {at}"));
     }
 }
 
 #[test]
-fn encrypted_members_need_their_password() {
+fn encrypted_members_need_password() {
     let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
     let sealed = options(CompressionMethod::Deflated).with_aes_encryption(AesMode::Aes256, "open sesame");
     zip.start_file("sealed", sealed).unwrap();
@@ -136,7 +136,7 @@ fn encrypted_members_need_their_password() {
     assert!(matches!(read(Some("open barley"), "sealed"), Err(Error::WrongKey)));
 }
 
-/// An archive of members that are encrypted in the old way, each compressed in another one.
+/// Returns an archive of members with the legacy encryption and these methods.
 fn weakly_encrypted(methods: &[CompressionMethod]) -> Vec<u8> {
     let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
     for (number, &method) in methods.iter().enumerate() {
@@ -148,7 +148,7 @@ fn weakly_encrypted(methods: &[CompressionMethod]) -> Vec<u8> {
 }
 
 #[test]
-fn wrong_passwords_of_the_old_encryption_are_matters_of_the_key() {
+fn wrong_password_of_legacy_encryption_is_a_wrong_key() {
     use CompressionMethod::{Bzip2, Deflated, Stored, Xz, Zstd};
     let read = |bytes: &[u8], key: &str| {
         let options = OpenOptions { key: Some(Secret::password(key)), ..OpenOptions::default() };
@@ -156,7 +156,7 @@ fn wrong_passwords_of_the_old_encryption_are_matters_of_the_key() {
         let (_, entry) = archive.find(b"m0").unwrap().unwrap();
         archive.read_all(&entry, 1 << 20)
     };
-    // One of 256 of them passes for the right one.
+    // The encryption accepts one wrong password in 256.
     for method in [Stored, Deflated, Bzip2, Zstd, Xz] {
         let archives = [weakly_encrypted(&[method]), weakly_encrypted(&[method, Deflated, method])];
         for bytes in archives {
@@ -167,14 +167,14 @@ fn wrong_passwords_of_the_old_encryption_are_matters_of_the_key() {
             }
         }
     }
-    // The right one does not hide damage where others vouch for it.
+    // Another member confirms the password, so this is damage.
     let mut bytes = weakly_encrypted(&[Deflated, Deflated]);
     bytes[80] ^= 1;
     assert!(matches!(read(&bytes, "open sesame"), Err(Error::Corrupt { .. })));
 }
 
 #[test]
-fn what_is_no_link_and_content_of_directories_are_told() {
+fn false_symlinks_and_content_of_directories_are_reported() {
     let mut bytes = {
         let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
         for name in ["link", "folder", "pipe"] {
@@ -197,7 +197,7 @@ fn what_is_no_link_and_content_of_directories_are_told() {
 }
 
 #[test]
-fn data_in_front_does_not_matter() {
+fn leading_data_is_ignored() {
     let bytes = [b"#!/bin/sh\nexit 0\n".to_vec(), sample()].concat();
     let archive = archive(&bytes).unwrap();
     for name in ["zstd", "bzip2", "deflate"] {
@@ -206,7 +206,7 @@ fn data_in_front_does_not_matter() {
     }
 }
 
-/// Content in the form of lzma that zip has, with a dictionary of 64 KiB; says that it has one of `dictionary` bytes.
+/// Returns content as lzma in a zip member, with a dictionary of 64 KiB. The header claims `dictionary` bytes.
 fn lzma(content: &[u8], dictionary: u32) -> Vec<u8> {
     let mut made = lzma_rust2::LzmaOptions::with_preset(1);
     made.dict_size = 64 << 10;
@@ -216,13 +216,13 @@ fn lzma(content: &[u8], dictionary: u32) -> Vec<u8> {
     [&[9, 20, 5, 0, properties][..], &dictionary.to_le_bytes(), &writer.finish().unwrap()].concat()
 }
 
-/// An xz stream; says that its dictionary has the length of this code, if one is given.
+/// Returns an xz stream. The header claims a dictionary with this length code, if given.
 fn xz(content: &[u8], dictionary: Option<u8>) -> Vec<u8> {
     let mut writer = lzma_rust2::XzWriter::new(Vec::new(), lzma_rust2::XzOptions::with_preset(0)).unwrap();
     writer.write_all(content).unwrap();
     let mut stream = writer.finish().unwrap();
     if let Some(code) = dictionary {
-        // Behind the header of the stream: the length of that of the block, flags, and the one filter.
+        // After the header of the stream: length of the block header, flags, one filter.
         let len = (usize::from(stream[12]) + 1) * 4;
         assert_eq!(stream[13..16], [0, 0x21, 1]);
         stream[16] = code;
@@ -232,7 +232,7 @@ fn xz(content: &[u8], dictionary: Option<u8>) -> Vec<u8> {
     stream
 }
 
-/// An archive whose member `it` is stored in these bytes of this method, and says that its content has `size` bytes.
+/// Returns an archive with the member `it`, stored as these bytes with this method. Its record claims `size` bytes of content.
 fn one_member(method: u16, stored: &[u8], content: &[u8], size: u32, password: Option<&str>) -> Vec<u8> {
     let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
     let plain = options(CompressionMethod::Stored);
@@ -258,20 +258,20 @@ fn read_it(bytes: Vec<u8>, password: Option<&str>) -> nra::format::Result<Vec<u8
 }
 
 #[test]
-fn lzma_and_xz_read() {
+fn lzma_and_xz_members_are_read() {
     let content = text(300_000);
     let size = 300_000;
     for password in [None, Some("open sesame")] {
         for (method, stored) in [(14, lzma(&content, 64 << 10)), (14, lzma(&content, u32::MAX)), (95, xz(&content, None))] {
             let bytes = one_member(method, &stored, &content, size, password);
             assert!(read_it(bytes, password).unwrap() == content, "{method} {password:?}");
-            // Right as a stream, but the checksum of the record is that of another content.
+            // The stream is intact, but the checksum in the record belongs to other content.
             let error = read_it(one_member(method, &stored, &text(9), size, password), password).unwrap_err();
             assert!(error.to_string().contains("CRC"), "{method} {password:?}: {error}");
             let error = read_it(one_member(method, &stored, &content, size - 1, password), password).map(|all| all.len());
             assert!(matches!(&error, Err(Error::Corrupt { .. })), "{method} {password:?}: {error:?}");
         }
-        // As another program writes it, also with the old encryption.
+        // As the crate writes it, also with the legacy encryption.
         let plain = options(CompressionMethod::Xz);
         for sealed in [
             plain.with_deprecated_encryption("open sesame".as_bytes()).unwrap(),
@@ -287,11 +287,11 @@ fn lzma_and_xz_read() {
 }
 
 #[test]
-fn a_flip_in_what_is_authenticated_is_told() {
+fn wrong_authentication_code_is_reported() {
     let content = text(5000);
     for (method, stored) in [(14, lzma(&content, 64 << 10)), (95, xz(&content, None))] {
         let mut bytes = one_member(method, &stored, &content, 5000, Some("x"));
-        // The last byte of the authentication, in front of the directory.
+        // The last byte of the authentication code, directly before the directory.
         let record = bytes.windows(4).rposition(|window| window == b"PK\x01\x02").unwrap();
         bytes[record - 1] ^= 1;
         let error = read_it(bytes, Some("x")).unwrap_err();
@@ -300,7 +300,7 @@ fn a_flip_in_what_is_authenticated_is_told() {
 }
 
 #[test]
-fn dictionaries_are_bounded_before_they_are_made() {
+fn large_dictionaries_are_rejected() {
     let content = text(5000);
     for password in [None, Some("open sesame")] {
         for (method, stored) in [
@@ -311,49 +311,49 @@ fn dictionaries_are_bounded_before_they_are_made() {
         ] {
             let error = read_it(one_member(method, &stored, &content, u32::MAX - 1, password), password).unwrap_err();
             assert!(matches!(&error, Error::Unsupported { what: "zip member", .. }), "{method} {password:?}: {error}");
-            let said = error.to_string();
-            assert!(said.contains("zip member it, which takes more than 256 MiB of memory"), "{said}");
+            let message = error.to_string();
+            assert!(message.contains("zip member it, which takes more than 256 MiB of memory"), "{message}");
         }
     }
-    // A frame that wants a window of 2 GiB: magic, descriptor, window, a block of nothing.
+    // A frame with a window of 2 GiB: magic, descriptor, window, an empty block.
     let wide = [0x28, 0xb5, 0x2f, 0xfd, 0, 0xa8, 1, 0, 0];
     let error = read_it(one_member(93, &wide, b"", 5, None), None).unwrap_err();
     assert!(matches!(&error, Error::Unsupported { what: "zip member", .. }), "{error}");
 }
 
 #[test]
-fn without_its_directory_members_are_found_by_their_headers() {
+fn members_are_found_without_the_directory() {
     let whole = sample();
-    let sound = read_what_reads(&whole).unwrap();
+    let intact = readable_contents(&whole).unwrap();
     let directory = whole.windows(4).position(|window| window == b"PK\x01\x02").unwrap();
-    // The end alone is missing, the directory is, or what is in front of it too: the last member and a part of the one before.
-    for (len, members, omitted) in [(whole.len() - 22, 8, 0), (directory, 8, 0), (directory - 60, 6, 1)] {
+    // Missing: the end record; the directory too; the last member and a part of the one before too.
+    for (len, members, skipped) in [(whole.len() - 22, 8, 0), (directory, 8, 0), (directory - 60, 6, 1)] {
         let archive = archive(&whole[..len]).unwrap();
         let entries = archive.entries(0..archive.entry_count()).map(|entry| entry.unwrap().path.to_string());
         let found = entries.filter(|path| path != "by_method").count();
         assert_eq!(
             (archive.is_index_damaged(), found, archive.skipped_entries()),
-            (true, members, omitted),
+            (true, members, skipped),
             "{:?}",
             archive.remarks()
         );
         let (_, entry) = archive.find(b"by_method/zstd.txt").unwrap().unwrap();
         assert_eq!(archive.read_all(&entry, 1 << 20).unwrap(), text(5000));
-        assert_honest(&whole[..len], &sound, "cut");
+        assert_no_other_content(&whole[..len], &intact, "cut");
     }
-    // A record that is whole tells the mode, a header does not.
+    // Only the directory records modes.
     let mode = |len: usize| archive(&whole[..len]).unwrap().find(b"by_method/stored.txt").unwrap().unwrap().1.metadata.mode;
     assert_eq!((mode(whole.len() - 22), mode(directory)), (0o640, 0o644));
-    // What the records say of places is wrong when bytes in front are missing.
+    // Without the first bytes, the offsets in the records are wrong.
     let front = whole.windows(4).skip(1).position(|window| window == b"PK\x03\x04").unwrap() - 10;
     let found = archive(&whole[front..]).unwrap();
     assert!(found.is_index_damaged() && found.find(b"by_method/stored.txt").unwrap().is_none());
     assert_eq!(found.find(b"by_method/zstd.txt").unwrap().unwrap().1.metadata.mode, 0o640);
     assert_eq!(found.find(b"link").unwrap().unwrap().1.kind, Kind::Symlink);
-    // A record in the middle that is none.
-    let mut hurt = whole.clone();
-    let second = hurt[directory + 4..].windows(4).position(|window| window == b"PK\x01\x02").unwrap() + directory + 4;
-    hurt[second] = 0;
-    let found = archive(&hurt).unwrap();
+    // A damaged record in the middle.
+    let mut damaged = whole.clone();
+    let second = damaged[directory + 4..].windows(4).position(|window| window == b"PK\x01\x02").unwrap() + directory + 4;
+    damaged[second] = 0;
+    let found = archive(&damaged).unwrap();
     assert!(found.is_index_damaged() && found.find(b"by_method/deflate.txt").unwrap().is_some());
 }

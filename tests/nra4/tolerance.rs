@@ -305,7 +305,7 @@ fn highly_compressed_blocks_cannot_make_small_files_expensive() {
     assert!(matches!(read(b"a"), Err(Error::Limit { what: "length of the blocks of a file", .. })));
     assert_eq!(read(b"b").unwrap(), [0; 2]);
     assert_eq!(read(b"c").unwrap().len(), LEN + 1);
-    // A hundred blocks on the same bytes are rejected.
+    // A hundred blocks at the same position are rejected.
     let table: Vec<Value> =
         (0..100).map(|more| record(&more.to_string(), &block[..block.len() - more], offset(0), end)).collect();
     assert!(matches!(opened(table, json!([])), Err(Error::Corrupt { .. })));

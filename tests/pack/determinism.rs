@@ -1,4 +1,4 @@
-//! Same tree and options, same bytes.
+//! The same tree and options give the same bytes.
 
 use std::fs;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use nra::format::entry::Timestamp;
 use crate::common::noise;
 use crate::{Packed, Packing, Place};
 
-/// Files of a tree, with some that are alike, some large and some twice.
+/// Returns the files of a tree: similar, equal, small and large ones.
 fn files() -> Vec<(String, Vec<u8>)> {
     let mut files = Vec::new();
     for version in 0..4 {
@@ -49,7 +49,7 @@ fn reproducible(threads: usize) -> Packing {
 }
 
 #[test]
-fn bytes_do_not_depend_on_where_holes_are() {
+fn bytes_do_not_depend_on_holes() {
     let (sparse, full) = (Place::new(), Place::new());
     for (place, with_holes) in [(&sparse, true), (&full, false)] {
         for (name, len) in [("small", 100_000), ("large", 3 << 20)] {
@@ -91,7 +91,7 @@ fn bytes_depend_on_the_tree_alone() {
 }
 
 #[test]
-fn an_epoch_bounds_all_times() {
+fn latest_time_limits_all_times() {
     let place = Place::new();
     place.write("now", "x");
     let latest = Timestamp { seconds: 1_000_000_000, nanoseconds: 0 };
@@ -107,7 +107,7 @@ fn an_epoch_bounds_all_times() {
 }
 
 #[test]
-fn small_windows_keep_everything() {
+fn small_windows_keep_all_entries() {
     let place = Place::new();
     build(&place, false);
     let all = place.packed(&Packing::new());
@@ -131,7 +131,7 @@ fn small_windows_keep_everything() {
 }
 
 #[test]
-fn links_of_different_windows_are_different_files() {
+fn link_groups_of_different_windows_are_distinct() {
     let place = Place::new();
     let pairs = 30;
     for number in 0..pairs {

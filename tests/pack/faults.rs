@@ -1,4 +1,4 @@
-//! Things that go wrong while packing.
+//! Errors while packing.
 
 use std::fs::{self, OpenOptions, Permissions};
 use std::io::{self, Read, Write};
@@ -15,8 +15,8 @@ use crate::common::{child, noise};
 use crate::{Packed, Packing, Place, is_root, pack, survey};
 
 #[test]
-fn what_is_not_readable_is_told_and_the_rest_is_packed() {
-    child::run("faults::what_is_not_readable_is_told_and_the_rest_is_packed", true, |directory| {
+fn unreadable_files_are_skipped_and_reported() {
+    child::run("faults::unreadable_files_are_skipped_and_reported", true, |directory| {
         assert!(!is_root());
         let place = Place::within(directory);
         place.write("fine", "x");
@@ -31,11 +31,11 @@ fn what_is_not_readable_is_told_and_the_rest_is_packed() {
             fs::set_permissions(place.input(name), Permissions::from_mode(0o700)).unwrap();
         }
         assert_eq!(result.unwrap().skipped, 3);
-        let mut told: Vec<_> = warnings.iter().map(ToString::to_string).collect();
-        told.sort();
+        let mut messages: Vec<_> = warnings.iter().map(ToString::to_string).collect();
+        messages.sort();
         let prefix = place.at("in").display().to_string();
         assert_eq!(
-            told,
+            messages,
             [
                 format!("{prefix}/blind/inside: permission denied"),
                 format!("{prefix}/closed: permission denied"),
@@ -49,18 +49,18 @@ fn what_is_not_readable_is_told_and_the_rest_is_packed() {
     });
 }
 
-/// A monitor that does something when the counter of content passes a mark.
-struct Meddler<F: Fn() + Send + Sync> {
+/// A monitor that calls a function when the counter of content exceeds a threshold.
+struct Interferer<F: Fn() + Send + Sync> {
     recorder: Recorder,
     bytes: AtomicU64,
     done: AtomicBool,
-    mark: u64,
-    meddle: F,
+    threshold: u64,
+    interfere: F,
 }
 
-impl<F: Fn() + Send + Sync> Meddler<F> {
-    fn new(mark: u64, meddle: F) -> Self {
-        Self { recorder: Recorder::default(), bytes: AtomicU64::new(0), done: AtomicBool::new(false), mark, meddle }
+impl<F: Fn() + Send + Sync> Interferer<F> {
+    fn new(threshold: u64, interfere: F) -> Self {
+        Self { recorder: Recorder::default(), bytes: AtomicU64::new(0), done: AtomicBool::new(false), threshold, interfere }
     }
 
     fn pack(&self, place: &Place, packing: &Packing) -> (nra::format::Result<()>, Vec<Warning>) {
@@ -70,13 +70,13 @@ impl<F: Fn() + Send + Sync> Meddler<F> {
     }
 }
 
-impl<F: Fn() + Send + Sync> Monitor for Meddler<F> {
+impl<F: Fn() + Send + Sync> Monitor for Interferer<F> {
     fn add(&self, counter: Counter, amount: u64) {
         if counter == Counter::Bytes
-            && self.bytes.fetch_add(amount, Ordering::Relaxed) + amount > self.mark
+            && self.bytes.fetch_add(amount, Ordering::Relaxed) + amount > self.threshold
             && !self.done.swap(true, Ordering::Relaxed)
         {
-            (self.meddle)();
+            (self.interfere)();
         }
     }
     fn warn(&self, warning: Warning) {
@@ -87,44 +87,44 @@ impl<F: Fn() + Send + Sync> Monitor for Meddler<F> {
     }
 }
 
-/// A large file with small ones around it in the order of storage, longer than all that is read ahead.
+/// Returns a large file, longer than what is read ahead, with a small one after it in the order of storage.
 fn with_large_file() -> (Place, Vec<u8>) {
     let place = Place::new();
     let content = noise(64 << 20, 1);
     place.write("a.log", &content);
-    place.write("b.log", "behind");
+    place.write("b.log", "last");
     (place, content)
 }
 
-/// Options with the smallest buffers.
+/// Returns options with the smallest buffers.
 fn narrow() -> Packing {
     Packing::with(|packing| packing.options.memory_bytes = 1 << 20)
 }
 
 #[test]
-fn a_growing_file_is_stored_as_long_as_it_was() {
+fn growing_file_is_stored_with_its_initial_length() {
     let (place, content) = with_large_file();
     let log = place.input("a.log");
-    let meddler = Meddler::new(1 << 20, || {
+    let interferer = Interferer::new(1 << 20, || {
         OpenOptions::new().append(true).open(&log).unwrap().write_all(b"one more line").unwrap();
     });
-    let (result, warnings) = meddler.pack(&place, &narrow());
+    let (result, warnings) = interferer.pack(&place, &narrow());
     result.unwrap();
     assert_eq!(warnings.len(), 1);
     assert!(warnings[0].severity == Severity::Remark && warnings[0].message.contains("grew"), "{warnings:?}");
     let packed = Packed::open(&place.output());
     assert!(packed.content("a.log") == content);
-    assert_eq!(packed.content("b.log"), b"behind");
+    assert_eq!(packed.content("b.log"), b"last");
 }
 
 #[test]
-fn a_shrinking_file_is_stored_as_far_as_it_was_read() {
+fn shrinking_file_is_stored_as_far_as_it_was_read() {
     let (place, content) = with_large_file();
     let log = place.input("a.log");
-    let meddler = Meddler::new(1 << 20, || {
+    let interferer = Interferer::new(1 << 20, || {
         OpenOptions::new().write(true).open(&log).unwrap().set_len(100).unwrap();
     });
-    let (result, warnings) = meddler.pack(&place, &narrow());
+    let (result, warnings) = interferer.pack(&place, &narrow());
     result.unwrap();
     assert!(
         warnings.len() == 1 && warnings[0].severity == Severity::Degraded && warnings[0].message.contains("shrank"),
@@ -133,18 +133,18 @@ fn a_shrinking_file_is_stored_as_far_as_it_was_read() {
     let packed = Packed::open(&place.output());
     let stored = packed.content("a.log");
     assert!(stored.len() < content.len() && content.starts_with(&stored));
-    assert_eq!(packed.content("b.log"), b"behind");
+    assert_eq!(packed.content("b.log"), b"last");
 }
 
 #[test]
-fn a_rewritten_file_is_told_of() {
+fn rewritten_file_is_reported() {
     let (place, _) = with_large_file();
     let log = place.input("a.log");
-    let meddler = Meddler::new(1 << 20, || {
+    let interferer = Interferer::new(1 << 20, || {
         let mut file = OpenOptions::new().write(true).open(&log).unwrap();
         file.write_all(b"new").unwrap();
     });
-    let (result, warnings) = meddler.pack(&place, &narrow());
+    let (result, warnings) = interferer.pack(&place, &narrow());
     result.unwrap();
     assert!(
         warnings.len() == 1 && warnings[0].severity == Severity::Degraded && warnings[0].message.contains("changed"),
@@ -153,14 +153,14 @@ fn a_rewritten_file_is_told_of() {
 }
 
 #[test]
-fn what_vanishes_is_told_of() {
+fn vanished_file_is_reported() {
     let (place, _) = with_large_file();
     for number in 0..2000 {
         place.write(&format!("many/{number}"), "x");
     }
     place.write("last.zzz", "x");
-    let meddler = Meddler::new(1 << 20, || fs::remove_file(place.input("last.zzz")).unwrap());
-    let (result, warnings) = meddler.pack(&place, &narrow());
+    let interferer = Interferer::new(1 << 20, || fs::remove_file(place.input("last.zzz")).unwrap());
+    let (result, warnings) = interferer.pack(&place, &narrow());
     result.unwrap();
     assert_eq!(warnings.len(), 1, "{warnings:?}");
     assert!(warnings[0].severity == Severity::Degraded && warnings[0].message.contains("vanished"));
@@ -168,7 +168,7 @@ fn what_vanishes_is_told_of() {
 }
 
 #[test]
-fn stopping_leaves_nothing() {
+fn cancelling_leaves_no_files() {
     let (place, _) = with_large_file();
     let recorder = Recorder::default();
     recorder.cancel();
@@ -193,7 +193,7 @@ fn stopping_leaves_nothing() {
     assert_eq!(place.names(), ["in"]);
 }
 
-/// A target that is full after some bytes.
+/// A destination that is full after some bytes.
 struct Full(usize);
 
 impl Write for Full {
@@ -210,7 +210,7 @@ impl Write for Full {
 }
 
 #[test]
-fn a_full_disk_is_an_error() {
+fn full_target_is_an_error() {
     let (place, _) = with_large_file();
     for room in [0, 100, 1 << 20] {
         let destination = Destination::Stream(Box::new(Full(room)));
@@ -220,7 +220,7 @@ fn a_full_disk_is_an_error() {
 }
 
 #[test]
-fn an_existing_output_is_replaced_on_request_only() {
+fn existing_output_is_replaced_only_on_request() {
     let place = Place::new();
     place.write("f", "content");
     fs::write(place.output(), "precious").unwrap();
@@ -236,18 +236,18 @@ fn an_existing_output_is_replaced_on_request_only() {
 }
 
 #[test]
-fn an_output_that_comes_up_meanwhile_is_not_replaced() {
+fn output_created_meanwhile_is_not_replaced() {
     let (place, _) = with_large_file();
     let output = place.output();
-    let meddler = Meddler::new(1 << 20, || fs::write(&output, "somebody else's").unwrap());
-    let (result, _) = meddler.pack(&place, &narrow());
+    let interferer = Interferer::new(1 << 20, || fs::write(&output, "of another program").unwrap());
+    let (result, _) = interferer.pack(&place, &narrow());
     assert!(matches!(result, Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::AlreadyExists));
-    assert_eq!(fs::read(place.output()).unwrap(), b"somebody else's");
+    assert_eq!(fs::read(place.output()).unwrap(), b"of another program");
     assert_eq!(place.names(), ["in", "out.nra"]);
 }
 
 #[test]
-fn a_new_archive_has_the_usual_mode() {
+fn new_archive_has_the_default_mode() {
     let place = Place::new();
     fs::write(place.at("usual"), "").unwrap();
     place.packed(&Packing::new());
@@ -256,7 +256,7 @@ fn a_new_archive_has_the_usual_mode() {
 }
 
 #[test]
-fn the_output_is_not_packed_itself() {
+fn output_is_not_packed_into_itself() {
     let place = Place::new();
     place.write("f", "content");
     let output = place.input("self.nra");
@@ -265,10 +265,14 @@ fn the_output_is_not_packed_itself() {
         let monitor = Recorder::default();
         let stats = pack(&[Input::new(place.at("in"))], destination, &Packing::new(), &monitor).unwrap();
         assert_eq!((stats.written.entries, stats.skipped), (1, 0), "{overwrite}");
-        // A new one has no name yet when the directory is read; that an old one is there is told.
-        let told: Vec<_> = monitor.take_warnings().iter().map(|warning| (warning.message.clone(), warning.severity)).collect();
-        assert!(told.iter().all(|told| *told == ("skipped: the archive itself".to_owned(), Severity::Remark)), "{told:?}");
-        assert!(told.len() == 1 || !overwrite, "{told:?}");
+        // A new archive has no name yet when the directory is read. An existing one is reported.
+        let warnings: Vec<_> =
+            monitor.take_warnings().iter().map(|warning| (warning.message.clone(), warning.severity)).collect();
+        assert!(
+            warnings.iter().all(|warning| *warning == ("skipped: the archive itself".to_owned(), Severity::Remark)),
+            "{warnings:?}"
+        );
+        assert!(warnings.len() == 1 || !overwrite, "{warnings:?}");
     }
     let (mut found, monitor) = (Vec::new(), Recorder::default());
     survey(&[Input::new(place.at("in"))], &output, &Packing::new(), &monitor, &mut |path, _| {
@@ -283,7 +287,7 @@ fn the_output_is_not_packed_itself() {
 }
 
 #[test]
-fn an_input_that_the_archive_would_replace_is_refused() {
+fn input_that_output_would_replace_is_rejected() {
     let place = Place::new();
     place.write("only copy", "precious");
     place.write("other", "x");
@@ -298,7 +302,7 @@ fn an_input_that_the_archive_would_replace_is_refused() {
 }
 
 #[test]
-fn what_is_no_regular_file_is_written_in_place() {
+fn special_file_is_written_in_place() {
     let place = Place::new();
     place.write("f", "content");
     let pipe = place.at("pipe");
@@ -325,8 +329,8 @@ fn what_is_no_regular_file_is_written_in_place() {
 }
 
 #[test]
-fn inputs_of_which_nothing_is_readable_make_no_archive() {
-    child::run("faults::inputs_of_which_nothing_is_readable_make_no_archive", true, |directory| {
+fn unreadable_inputs_create_no_archive() {
+    child::run("faults::unreadable_inputs_create_no_archive", true, |directory| {
         let place = Place::within(directory);
         let secret = place.write("secret", "x");
         fs::set_permissions(&secret, Permissions::from_mode(0o000)).unwrap();
@@ -339,8 +343,8 @@ fn inputs_of_which_nothing_is_readable_make_no_archive() {
 }
 
 #[test]
-fn a_full_disk_leaves_nothing_of_the_archive() {
-    child::run_on_small_disk("faults::a_full_disk_leaves_nothing_of_the_archive", |directory| {
+fn full_disk_leaves_no_archive() {
+    child::run_on_small_disk("faults::full_disk_leaves_no_archive", |directory| {
         let source = Place::new();
         for number in 0..10 {
             source.write(&format!("{number}.bin"), noise(8 << 20, number));

@@ -1,4 +1,4 @@
-//! Which paths inputs get.
+//! The paths of inputs in the archive.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -32,7 +32,7 @@ fn relative(place: &Place, path: &str) -> Input {
 }
 
 #[test]
-fn one_directory_gives_its_content_and_several_inputs_their_names() {
+fn one_directory_is_packed_by_content_and_several_inputs_by_name() {
     let place = tree();
     let options = Packing::new();
     let input = |path: &str| Input::new(place.at(path));
@@ -41,13 +41,13 @@ fn one_directory_gives_its_content_and_several_inputs_their_names() {
     let both = paths(&place, &[input("in/sub"), input("in/a.txt")], &options);
     assert_eq!(both.0, ["a.txt", "sub", "sub/b.txt", "sub/deep", "sub/deep/c.log"]);
     assert_eq!(paths(&place, &[relative(&place, "sub")], &options).0, ["b.txt", "deep", "deep/c.log"]);
-    // A directory has a name of its own, however it is called.
+    // The real name of a directory is used.
     assert_eq!(paths(&place, &[input("in/sub/."), input("in/a.txt")], &options).0[1], "sub");
     assert_eq!(paths(&place, &[input("in/sub/deep/.."), input("in/a.txt")], &options).0[1], "sub");
 }
 
 #[test]
-fn the_same_twice_is_stored_once() {
+fn repeated_inputs_are_stored_once() {
     let place = tree();
     let input = |path: &str| Input::new(place.at(path));
     let (found, warnings) =
@@ -61,7 +61,7 @@ fn the_same_twice_is_stored_once() {
 }
 
 #[test]
-fn different_files_of_one_path_are_told_of() {
+fn conflicting_inputs_are_reported() {
     let place = tree();
     place.write("other/a.txt", "another");
     let (result, warnings) =
@@ -73,13 +73,13 @@ fn different_files_of_one_path_are_told_of() {
 }
 
 #[test]
-fn a_prefix_stands_in_front() {
+fn prefix_is_prepended_to_paths() {
     let place = tree();
     let prefixed = Packing::with(|packing| packing.source.prefix = b"/x/y/".to_vec());
     let (found, _) = paths(&place, &[Input::new(place.at("in"))], &prefixed);
     assert_eq!(found, ["x", "x/y", "x/y/a.txt", "x/y/sub", "x/y/sub/b.txt", "x/y/sub/deep", "x/y/sub/deep/c.log"]);
     let packed = Packed::open(&place.output());
-    // The one above is made up, the other has what is known of the input.
+    // The first is implied, the second has the metadata of the input.
     assert!(packed.entry("x").implied && !packed.entry("x/y").implied);
     let bad = Packing::with(|packing| packing.source.prefix = b"../x".to_vec());
     fs::remove_file(place.output()).unwrap();
@@ -98,7 +98,7 @@ fn filters_apply_to_paths_in_the_archive() {
 }
 
 #[test]
-fn a_symlink_to_a_directory_alone_is_followed() {
+fn single_symlink_to_directory_is_followed() {
     let place = tree();
     symlink("in", place.at("link")).unwrap();
     assert_eq!(paths(&place, &[Input::new(place.at("link"))], &Packing::new()).0.len(), 5);
@@ -108,7 +108,7 @@ fn a_symlink_to_a_directory_alone_is_followed() {
 }
 
 #[test]
-fn a_missing_input_ends_it_before_anything_is_written() {
+fn missing_input_is_reported_before_writing() {
     let place = tree();
     fs::write(place.output(), "precious").unwrap();
     let inputs = [Input::new(place.at("in")), Input::new(place.at("no such"))];
@@ -120,7 +120,7 @@ fn a_missing_input_ends_it_before_anything_is_written() {
 }
 
 #[test]
-fn a_list_may_name_what_has_gone() {
+fn missing_file_of_a_list_is_skipped() {
     let place = tree();
     let kept = |path: &str| Input { keep_path: true, ..relative(&place, path) };
     let (result, warnings) = place.pack_inputs(&[kept("a.txt"), kept("gone")], &Packing::new());
@@ -135,7 +135,7 @@ fn a_list_may_name_what_has_gone() {
 }
 
 #[test]
-fn a_survey_gives_the_same_paths() {
+fn dry_run_visits_the_same_paths() {
     let place = tree();
     mknodat(CWD, place.input("pipe"), FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
     let mut found = Vec::new();

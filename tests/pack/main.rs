@@ -1,4 +1,4 @@
-//! Directory to archive: what is kept, how it is named, what happens when something goes wrong.
+//! Packing by the library and by `nra pack`.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[path = "../common/mod.rs"]
@@ -36,7 +36,7 @@ impl Place {
         Self { directory: guard.path().to_owned(), _guard: Some(guard) }
     }
 
-    /// Works in a directory that somebody else cleans up.
+    /// Uses a directory that the caller removes.
     fn within(directory: PathBuf) -> Self {
         fs::create_dir(directory.join("in")).unwrap();
         Self { directory, _guard: None }
@@ -54,7 +54,7 @@ impl Place {
         self.at("out.nra")
     }
 
-    /// Writes a file below the input, with the directories above it.
+    /// Writes a file below the input and creates its parent directories.
     fn write(&self, path: &str, content: impl AsRef<[u8]>) -> PathBuf {
         let path = self.input(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -82,7 +82,7 @@ impl Place {
         Packed::open(&self.output())
     }
 
-    /// Names beside the input.
+    /// Returns the names of the input and its siblings.
     fn names(&self) -> Vec<String> {
         let mut names: Vec<_> =
             fs::read_dir(&self.directory).unwrap().map(|item| item.unwrap().file_name().to_string_lossy().into_owned()).collect();
@@ -100,7 +100,7 @@ struct Packing {
 }
 
 impl Packing {
-    /// For tests: nothing waits for the disk.
+    /// Returns options that do not sync.
     fn new() -> Self {
         Self { options: Options { sync: false, threads: 2, ..Options::default() }, ..Self::default() }
     }
@@ -121,7 +121,7 @@ fn pack(inputs: &[Input], destination: Destination, packing: &Packing, monitor: 
     convert(packing.source(inputs), sink, &packing.options, monitor)
 }
 
-/// Lists what [`pack`] would store.
+/// Lists the entries that [`pack`] would store.
 fn survey(
     inputs: &[Input],
     output: &Path,
@@ -136,7 +136,7 @@ fn survey(
     convert(packing.source(inputs), sink, &packing.options, monitor).map(drop)
 }
 
-/// An archive, verified, and its entries.
+/// A verified archive and its entries.
 struct Packed {
     archive: Box<dyn Archive>,
     entries: BTreeMap<Vec<u8>, Entry>,

@@ -8,17 +8,11 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::common::noise;
+use crate::common::{noise, nra_command};
 use crate::{Packed, Place};
 
-fn nra(place: &Place) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_nra"));
-    command.current_dir(&place.directory).env_remove("SOURCE_DATE_EPOCH").stdin(Stdio::null());
-    command
-}
-
 fn run(place: &Place, arguments: &[&str]) -> Output {
-    nra(place).arg("pack").args(arguments).output().unwrap()
+    nra_command(&place.directory).arg("pack").args(arguments).output().unwrap()
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -34,13 +28,13 @@ fn small() -> Place {
 }
 
 #[test]
-fn a_plain_call_packs_beside_the_input() {
+fn default_output_is_next_to_the_input() {
     let place = small();
     let output = run(&place, &["in"]);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     assert!(output.stdout.is_empty());
-    let said = text(&output.stderr);
-    assert!(said.starts_with("packed 3 files, 4.9 KiB → ") && said.lines().count() == 1, "{said}");
+    let stderr = text(&output.stderr);
+    assert!(stderr.starts_with("packed 3 files, 4.9 KiB → ") && stderr.lines().count() == 1, "{stderr}");
     assert_eq!(Packed::open(&place.at("in.nra")).paths(), ["a.txt", "sub", "sub/b.txt", "sub/c.tmp"]);
     let again = run(&place, &["in"]);
     assert_eq!(again.status.code(), Some(1));
@@ -49,15 +43,15 @@ fn a_plain_call_packs_beside_the_input() {
 }
 
 #[test]
-fn a_dry_run_refuses_and_leaves_out_what_the_run_does() {
+fn dry_run_reports_the_same_errors_and_skipped_entries() {
     let place = small();
     let _socket = UnixListener::bind(place.at("in/socket")).unwrap();
     let dry = run(&place, &["in", "-n"]);
     let packed = run(&place, &["in"]);
     assert_eq!((dry.status.code(), packed.status.code()), (Some(3), Some(3)));
-    let told = "nra: warning: in/socket: skipped: a socket";
+    let warning = "nra: warning: in/socket: skipped: a socket";
     for output in [&dry, &packed] {
-        assert!(text(&output.stderr).contains(told), "{}", text(&output.stderr));
+        assert!(text(&output.stderr).contains(warning), "{}", text(&output.stderr));
     }
     assert!(!text(&dry.stdout).contains("socket"));
     let (dry, again) = (run(&place, &["in", "-n"]), run(&place, &["in"]));
@@ -67,7 +61,7 @@ fn a_dry_run_refuses_and_leaves_out_what_the_run_does() {
 }
 
 #[test]
-fn a_dry_run_tells_of_inputs_that_clash() {
+fn dry_run_reports_conflicting_inputs() {
     let place = small();
     for (path, content) in [("one/x", "1"), ("one/y", "1"), ("two/x", "2"), ("two/y/z", "2")] {
         fs::create_dir_all(place.at(path).parent().unwrap()).unwrap();
@@ -76,19 +70,19 @@ fn a_dry_run_tells_of_inputs_that_clash() {
     for inputs in [["one/x", "two/x"], ["one/y", "two/y"], ["two/y", "one/y"]] {
         let dry = run(&place, &[&inputs[..], &["-n", "-f", "-o", "x.nra"]].concat());
         let packed = run(&place, &[&inputs[..], &["-f", "-o", "x.nra"]].concat());
-        let told = |output: &Output| -> Vec<String> {
+        let warnings = |output: &Output| -> Vec<String> {
             text(&output.stderr).lines().filter(|line| line.contains("warning")).map(str::to_owned).collect()
         };
         assert_eq!((dry.status.code(), packed.status.code()), (Some(3), Some(3)), "{inputs:?}");
-        assert!(!told(&dry).is_empty());
+        assert!(!warnings(&dry).is_empty());
         if inputs[0] == "one/x" {
-            assert_eq!(told(&dry), told(&packed));
+            assert_eq!(warnings(&dry), warnings(&packed));
         }
     }
 }
 
 #[test]
-fn options_reach_the_archive() {
+fn options_are_applied() {
     let place = small();
     let arguments = [
         "-C",
@@ -131,7 +125,7 @@ fn options_reach_the_archive() {
 }
 
 #[test]
-fn options_change_what_is_stored() {
+fn options_change_stored_metadata() {
     let place = small();
     std::os::unix::fs::symlink("a.txt", place.input("link")).unwrap();
     place.write("random.bin", noise(100_000, 7));
@@ -152,13 +146,13 @@ fn options_change_what_is_stored() {
     assert!(packed(&["--no-xattrs"]).0.entry("a.txt").metadata.attributes.is_empty());
     let (followed, _) = packed(&["-L"]);
     assert_eq!(followed.content("link"), followed.content("a.txt"));
-    // What repeats takes its whole length only without a codec.
+    // Only without a codec, repetitive content is not compressed.
     assert!(packed(&["--codec", "none"]).1 > size + 4_000);
     assert_ne!(packed(&["--codec", "lz4"]).1, size);
     assert_eq!(run(&place, &["in", "-o", "z.nra", "--dict", "no such"]).status.code(), Some(1));
 }
 
-/// Writes about `total` bytes of small and large files below the input.
+/// Writes about `total` bytes in small and large files below the input.
 fn grow(place: &Place, total: usize) {
     for number in 0..total / (2 << 20) {
         let seed = u32::try_from(number).unwrap();
@@ -169,7 +163,7 @@ fn grow(place: &Place, total: usize) {
     }
 }
 
-/// Runs the program to its end and returns the most memory it had, KiB.
+/// Runs a program and returns its peak memory, KiB.
 fn peak_of(mut command: Command) -> u64 {
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let mut peak = 0;
@@ -187,24 +181,24 @@ fn peak_of(mut command: Command) -> u64 {
 
 #[test]
 #[ignore = "writes a quarter of a gigabyte"]
-fn memory_does_not_grow_with_the_input() {
+fn memory_does_not_grow_with_input() {
     let peaks = [20 << 20, 200 << 20].map(|total| {
         let place = Place::new();
         grow(&place, total);
-        let mut pack = nra(&place);
+        let mut pack = nra_command(&place.directory);
         pack.args(["pack", "in", "-o", "x.nra", "--memory", "32M", "-j", "2", "--no-sync"]);
-        let mut extract = nra(&place);
+        let mut extract = nra_command(&place.directory);
         extract.args(["extract", "x.nra", "-C", "back", "--memory", "32M", "-j", "2"]);
         [peak_of(pack), peak_of(extract)]
     });
     for (small, large) in peaks[0].iter().zip(&peaks[1]) {
-        // The index of ten times as many files, and what the program itself takes.
+        // The index of ten times as many files, and the program itself.
         assert!(*large < 40 << 10 && *large < small + (16 << 10), "{peaks:?}");
     }
 }
 
 #[test]
-fn lists_name_what_is_packed() {
+fn file_lists_select_inputs() {
     let place = small();
     fs::write(place.at("names"), "in/sub/b.txt\0./in/a.txt\0").unwrap();
     let output = run(&place, &["-T", "names", "-0", "-o", "x.nra"]);
@@ -217,7 +211,7 @@ fn lists_name_what_is_packed() {
 }
 
 #[test]
-fn what_is_left_out_shows_in_the_exit_code() {
+fn skipped_entries_set_the_exit_code() {
     let place = small();
     let _listener = UnixListener::bind(place.input("sock")).unwrap();
     let output = run(&place, &["in", "--json"]);
@@ -233,7 +227,7 @@ fn what_is_left_out_shows_in_the_exit_code() {
 }
 
 #[test]
-fn a_dry_run_lists_and_writes_nothing() {
+fn dry_run_lists_entries_and_writes_nothing() {
     let place = small();
     let output = run(&place, &["in", "-n"]);
     assert_eq!(text(&output.stdout), "a.txt\nsub\nsub/b.txt\nsub/c.tmp\n");
@@ -245,7 +239,7 @@ fn a_dry_run_lists_and_writes_nothing() {
 }
 
 #[test]
-fn standard_output_is_a_pipe() {
+fn archive_is_written_to_standard_output() {
     let place = small();
     let output = run(&place, &["in", "-o", "-"]);
     assert_eq!(output.status.code(), Some(0));
@@ -256,11 +250,11 @@ fn standard_output_is_a_pipe() {
 }
 
 #[test]
-fn the_epoch_of_the_environment_is_obeyed() {
+fn source_date_epoch_sets_times() {
     let place = small();
     let pack = |epoch: &str| {
         let arguments = ["pack", "in", "-o", "-", "--reproducible"];
-        nra(&place).args(arguments).env("SOURCE_DATE_EPOCH", epoch).output().unwrap()
+        nra_command(&place.directory).args(arguments).env("SOURCE_DATE_EPOCH", epoch).output().unwrap()
     };
     let (one, two) = (pack("1000000000"), pack("1000000000"));
     assert!(one.status.success() && one.stdout == two.stdout);
@@ -269,44 +263,44 @@ fn the_epoch_of_the_environment_is_obeyed() {
     assert_eq!(pack("yesterday").status.code(), Some(2));
 }
 
-/// Packs a tree that takes a while and sends `signal` once the work has begun; returns exit code and signal.
+/// Packs a tree and sends `signal` meanwhile. Returns the exit code, the signal that ended the process, and its messages.
 fn interrupted(signal: Signal) -> (Place, Option<i32>, Option<i32>, String) {
     let place = Place::new();
     for number in 0..24 {
         place.write(&format!("{number}.bin"), noise(4 << 20, number));
     }
     let arguments = ["pack", "in", "-o", "x.nra", "--codec", "zstd", "-l", "19", "-v", "-j", "1"];
-    let mut child = nra(&place).args(arguments).stderr(Stdio::piped()).spawn().unwrap();
-    // The first entry is told when its content goes to the archive.
+    let mut child = nra_command(&place.directory).args(arguments).stderr(Stdio::piped()).spawn().unwrap();
+    // `-v` prints an entry when its content is written.
     let mut stderr = child.stderr.take().unwrap();
     std::io::Read::read_exact(&mut stderr, &mut [0]).unwrap();
     kill_process(Pid::from_child(&child), signal).unwrap();
     let drain = std::thread::spawn(move || {
-        let mut said = String::new();
-        std::io::Read::read_to_string(&mut stderr, &mut said).map(|_| said)
+        let mut stderr = String::new();
+        std::io::Read::read_to_string(&mut stderr, &mut stderr).map(|_| stderr)
     });
     let status = child.wait().unwrap();
-    let said = drain.join().unwrap().unwrap();
-    (place, status.code(), status.signal(), said)
+    let stderr = drain.join().unwrap().unwrap();
+    (place, status.code(), status.signal(), stderr)
 }
 
 #[test]
-fn a_killed_pack_leaves_nothing_under_the_final_name() {
+fn killed_pack_leaves_no_archive() {
     let (place, _, signal, _) = interrupted(Signal::KILL);
     assert_eq!(signal, Some(9));
     assert!(!place.at("x.nra").exists());
-    // Where the file system can hold files without a name there is nothing at all.
+    // On file systems without unnamed files, a temporary file may be left.
     assert!(place.names().iter().all(|name| name == "in" || name.starts_with(".nra-")), "{:?}", place.names());
 }
 
 #[test]
-fn an_interrupted_pack_leaves_nothing() {
+fn interrupted_pack_leaves_no_files() {
     for (signal, expected) in [(Signal::INT, 130), (Signal::TERM, 143)] {
-        let begun = std::time::Instant::now();
-        let (place, code, _, said) = interrupted(signal);
-        assert!(said.ends_with("nra: interrupted\nhint: x.nra was not written\n"), "{said}");
+        let start = std::time::Instant::now();
+        let (place, code, _, stderr) = interrupted(signal);
+        assert!(stderr.ends_with("nra: interrupted\nhint: x.nra was not written\n"), "{stderr}");
         assert_eq!(code, Some(expected));
         assert_eq!(place.names(), ["in"]);
-        assert!(begun.elapsed() < Duration::from_secs(60));
+        assert!(start.elapsed() < Duration::from_secs(60));
     }
 }

@@ -1,4 +1,4 @@
-//! Trees that nobody thought of.
+//! Random trees.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -14,7 +14,7 @@ use proptest::prelude::*;
 use crate::common::noise;
 use crate::{Packing, Place};
 
-/// What stands under a name.
+/// The type and content of an entry.
 #[derive(Debug, Clone)]
 enum Node {
     File(Vec<u8>),
@@ -25,7 +25,7 @@ enum Node {
 fn name() -> impl Strategy<Value = Vec<u8>> {
     let odd = vec(any::<u8>().prop_filter("no part of a name", |&byte| byte != 0 && byte != b'/'), 1..12);
     let usual = "[a-c]{1,2}[0-9]{0,3}(\\.(txt|png))?".prop_map(String::into_bytes);
-    prop_oneof![odd, usual].prop_filter("means something else", |name| name != b"." && name != b"..")
+    prop_oneof![odd, usual].prop_filter("not a name", |name| name != b"." && name != b"..")
 }
 
 fn content() -> impl Strategy<Value = Vec<u8>> {
@@ -42,7 +42,7 @@ fn node() -> impl Strategy<Value = Node> {
     leaf.prop_recursive(4, 40, 6, |inner| vec((name(), inner), 0..6).prop_map(Node::Directory))
 }
 
-/// Makes the tree on disk; a name that is taken already is passed over.
+/// Creates the tree on disk. Repeated names are skipped.
 fn make(directory: PathBuf, nodes: &[(Vec<u8>, Node)], stored: &[u8], expected: &mut BTreeMap<Vec<u8>, Node>) {
     for (name, node) in nodes {
         let path = directory.join(OsStr::from_bytes(name));
@@ -70,7 +70,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 32, max_shrink_iters: 200, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_tree_is_kept(nodes in vec((name(), node()), 0..8), window_names in 1_usize..40, threads in 1_usize..4) {
+    fn random_trees_are_kept(nodes in vec((name(), node()), 0..8), window_names in 1_usize..40, threads in 1_usize..4) {
         let place = Place::new();
         let mut expected = BTreeMap::new();
         make(place.at("in"), &nodes, b"", &mut expected);

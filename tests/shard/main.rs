@@ -3,10 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod archive;
-#[cfg(feature = "cli")]
 #[path = "../common/mod.rs"]
 mod common;
-#[cfg(feature = "cli")]
 mod peer;
 mod read;
 mod write;

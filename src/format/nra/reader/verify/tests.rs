@@ -3,7 +3,7 @@
 mod contradictions;
 
 use crate::content::HasContent as _;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use proptest::prelude::*;
@@ -93,15 +93,11 @@ fn verify(reader: &NraReader, depth: Depth) -> Verdict {
     reader.verify(depth, None, &Recorder::default()).unwrap()
 }
 
-/// The entries of an archive with their content; `None` if it is unreadable.
-fn contents(reader: &NraReader) -> Vec<(EntryPath, Option<Vec<u8>>)> {
+/// Returns the readable entries of an archive with their content.
+fn contents(reader: &NraReader) -> BTreeMap<EntryPath, Vec<u8>> {
     let entries = reader.entries(0..reader.entry_count()).flatten();
-    entries
-        .map(|entry| {
-            let content = if entry.size == 0 { Ok(Vec::new()) } else { reader.read_all(&entry, 1 << 20) };
-            (entry.path.clone(), content.ok())
-        })
-        .collect()
+    let content = |entry: &Entry| if entry.size == 0 { Some(Vec::new()) } else { reader.read_all(entry, 1 << 20).ok() };
+    entries.filter_map(|entry| content(&entry).map(|content| (entry.path, content))).collect()
 }
 
 fn named(damage: &[Damage]) -> BTreeSet<EntryPath> {
@@ -148,43 +144,48 @@ fn empty_archive_has_no_findings() {
     assert_eq!(verify(&open(bytes).unwrap(), Depth::Full), Verdict::default());
 }
 
-/// Changes a byte, verifies, and compares the report with what is readable.
-fn change(bytes: &[u8], at: usize, good: &[(EntryPath, Option<Vec<u8>>)]) {
+/// Changes a byte, verifies, and compares the report with the readable content.
+fn change(bytes: &[u8], at: usize, good: &BTreeMap<EntryPath, Vec<u8>>) {
     let mut bytes = bytes.to_vec();
     bytes[at] ^= 0x40;
     let reader = open(bytes).unwrap();
-    for depth in [Depth::Quick, Depth::Full] {
-        let verdict = verify(&reader, depth);
+    let quick = verify(&reader, Depth::Quick);
+    let readable = contents(&reader);
+    for (path, content) in &readable {
+        assert!(good.get(path) == Some(content), "byte {at}: {path} has other content");
+    }
+    let lost: BTreeSet<EntryPath> = good.keys().filter(|path| !readable.contains_key(path)).cloned().collect();
+    for (depth, verdict) in [(Depth::Quick, quick), (Depth::Full, verify(&reader, Depth::Full))] {
         assert!(!verdict.damage.is_empty(), "byte {at}, {depth:?}");
-        let found = contents(&reader);
-        let mut lost: BTreeSet<_> = good.iter().map(|entry| entry.0.clone()).collect();
-        for pair in found {
-            if pair.1.is_some() {
-                assert!(good.contains(&pair), "byte {at}: {} reads otherwise", pair.0);
-                lost.remove(&pair.0);
-            }
-        }
-        let told = named(&verdict.damage);
-        assert_eq!(told, lost, "byte {at}, {depth:?}: {:?}", verdict.damage);
+        assert_eq!(named(&verdict.damage), lost, "byte {at}, {depth:?}: {:?}", verdict.damage);
     }
 }
 
-fn change_each(step: usize) {
+/// Changes every `step`th byte from `start` on, one at a time.
+fn change_each(start: usize, step: usize) {
     let bytes = archive();
-    let good = contents(&open(bytes.clone()).unwrap());
-    assert!(good.iter().all(|entry| entry.1.is_some()));
-    (0..bytes.len()).step_by(step).for_each(|at| change(&bytes, at, &good));
+    let reader = open(bytes.clone()).unwrap();
+    let good = contents(&reader);
+    assert_eq!(good.len() as u64, reader.entry_count(), "all entries are readable");
+    (start..bytes.len()).step_by(step).for_each(|at| change(&bytes, at, &good));
 }
 
 #[test]
 fn changed_bytes_are_reported_with_the_affected_entries() {
-    change_each(397);
+    change_each(0, 397);
+}
+
+// Two tests, so that two cores share the work.
+#[test]
+#[ignore = "takes half a minute"]
+fn every_even_byte_that_changed_is_reported_with_the_affected_entries() {
+    change_each(0, 2);
 }
 
 #[test]
-#[ignore = "takes minutes"]
-fn every_changed_byte_is_reported_with_the_affected_entries() {
-    change_each(1);
+#[ignore = "takes half a minute"]
+fn every_odd_byte_that_changed_is_reported_with_the_affected_entries() {
+    change_each(1, 2);
 }
 
 #[test]

@@ -1,27 +1,26 @@
-//! What comes of a damaged archive when it is converted: entries with their own content, or none, and it is told.
-#![cfg(feature = "cli")]
-#![allow(clippy::unwrap_used, reason = "a test that can't go on may panic")]
-
-mod common;
+//! Damaged inputs: entries are converted with their own content or skipped and reported.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
 use std::path::Path;
 
-use common::{noise, nra};
 use nra::format::archive::{OpenOptions, open_path};
 use nra::format::entry::Kind;
 use tempfile::TempDir;
 
+use crate::common::{expect, noise, nra};
+use crate::tree;
+
 const FILES: usize = 3_000;
+
 const DAMAGES: usize = 24;
 
 fn content(number: usize, generation: usize) -> String {
     format!("file {number} of generation {generation}\n").repeat(1 + number % 7)
 }
 
-/// Makes an archive of two commits; returns its bytes and what its files hold.
+/// Creates an archive of two commits. Returns its bytes and the content of its files.
 fn archive(folder: &Path) -> (Vec<u8>, BTreeMap<Vec<u8>, Vec<u8>>) {
     let top = folder.join("tree");
     let mut files = BTreeMap::new();
@@ -41,7 +40,7 @@ fn archive(folder: &Path) -> (Vec<u8>, BTreeMap<Vec<u8>, Vec<u8>>) {
     (fs::read(folder.join("whole.nra")).unwrap(), files)
 }
 
-/// Reads the files of an archive of any kind.
+/// Returns the content of all files of an archive.
 fn files_of(path: &Path) -> BTreeMap<Vec<u8>, Vec<u8>> {
     let archive = open_path(path, &OpenOptions::default()).unwrap();
     let entries = archive.entries(0..archive.entry_count()).map(Result::unwrap).filter(|entry| entry.kind == Kind::File);
@@ -49,16 +48,15 @@ fn files_of(path: &Path) -> BTreeMap<Vec<u8>, Vec<u8>> {
 }
 
 #[test]
-fn files_come_with_their_own_content_or_not_at_all() {
+fn files_are_converted_correctly_or_not_at_all() {
     let folder = TempDir::new().unwrap();
     let (whole, files) = archive(folder.path());
-    let sound = folder.path().join("whole.nra");
-    assert!(files_of(&sound) == files, "the archive holds what the tree does");
+    assert!(files_of(&folder.path().join("whole.nra")) == files, "the archive contains the tree");
     let mut lossy = 0;
     for damage in 0..DAMAGES {
-        // Mostly towards the end, where the index lies; what it does not have twice is the content in front of it.
+        // Mostly in the second half, which holds the index. Only the content before it has no second copy.
         let start = match damage {
-            // The first block, which nothing makes good.
+            // The first block, which cannot be recovered.
             0 => 200,
             _ if damage % 6 == 5 => whole.len() * damage / (2 * DAMAGES),
             _ => whole.len() * (DAMAGES + damage) / (2 * DAMAGES),
@@ -72,31 +70,31 @@ fn files_come_with_their_own_content_or_not_at_all() {
             let path = folder.path().join(&output);
             let strict = nra(folder.path(), &["convert", "damaged.nra", &output]);
             match strict.status.code() {
-                // Earlier commits stay behind, which is told and no damage.
-                Some(0 | 3) => assert!(files_of(&path) == files, "damage {damage} passed to {kind} in silence"),
-                Some(4) => assert!(!path.exists(), "damage {damage}: a {kind} is left"),
+                // 3: earlier commits are not kept.
+                Some(0 | 3) => assert!(files_of(&path) == files, "damage {damage} in {kind} was not reported"),
+                Some(4) => assert!(!path.exists(), "damage {damage}: the {kind} was not removed"),
                 code => panic!("damage {damage}, {kind}: {code:?} {}", String::from_utf8_lossy(&strict.stderr)),
             }
             let _ = fs::remove_file(&path);
             let lenient = nra(folder.path(), &["convert", "damaged.nra", &output, "--keep-going"]);
-            let said = String::from_utf8_lossy(&lenient.stderr).into_owned();
-            assert!(path.exists(), "damage {damage}, {kind}: {said}");
+            let stderr = String::from_utf8_lossy(&lenient.stderr).into_owned();
+            assert!(path.exists(), "damage {damage}, {kind}: {stderr}");
             let found = files_of(&path);
             for (name, content) in &found {
                 assert!(files.get(name) == Some(content) || is_earlier(name, content), "damage {damage}, {kind}: {name:?}");
             }
             let complete = found == files;
-            assert!(complete || matches!(lenient.status.code(), Some(3 | 4)), "damage {damage}, {kind}: {said}");
-            assert!(complete || said.contains("warning"), "damage {damage}, {kind}: {said}");
+            assert!(complete || matches!(lenient.status.code(), Some(3 | 4)), "damage {damage}, {kind}: {stderr}");
+            assert!(complete || stderr.contains("warning"), "damage {damage}, {kind}: {stderr}");
             lossy += usize::from(!complete);
             fs::remove_file(&path).unwrap();
         }
     }
-    assert!(lossy >= 4, "the first block hurts every kind");
+    assert!(lossy >= 4, "the first block affects every kind");
 }
 
 #[test]
-fn a_damaged_commit_of_the_past_does_not_matter() {
+fn damaged_earlier_commit_is_ignored() {
     let folder = TempDir::new().unwrap();
     fs::create_dir(folder.path().join("tree")).unwrap();
     fs::write(folder.path().join("tree/a"), "first\n").unwrap();
@@ -105,7 +103,7 @@ fn a_damaged_commit_of_the_past_does_not_matter() {
     fs::write(folder.path().join("tree/b"), "second\n").unwrap();
     assert!(nra(folder.path(), &["add", "whole.nra", "tree"]).status.success());
     let (files, mut bytes) = (files_of(&folder.path().join("whole.nra")), fs::read(folder.path().join("whole.nra")).unwrap());
-    // In front of the tail, the last 64 bytes, stands the commit.
+    // The commit precedes the footer, the last 64 bytes.
     bytes[first - 120..first - 70].fill(0);
     fs::write(folder.path().join("damaged.nra"), &bytes).unwrap();
     assert_eq!(nra(folder.path(), &["log", "damaged.nra"]).status.code(), Some(4));
@@ -117,13 +115,13 @@ fn a_damaged_commit_of_the_past_does_not_matter() {
     }
 }
 
-/// Says whether this is the content that the file had in the first commit: where the records of the second are gone, it comes back.
+/// Returns whether the file had this content in the first commit. It reappears if the records of the second commit are lost.
 fn is_earlier(name: &[u8], found: &[u8]) -> bool {
     let number = std::str::from_utf8(&name[name.len() - 4..]).unwrap().parse().unwrap();
     content(number, 1).as_bytes() == found
 }
 
-/// Makes archives of two small files; returns their endings. None of them has another one in a row.
+/// Creates archives of two small files and returns their extensions.
 fn small(folder: &Path) -> [&'static str; 7] {
     let kinds = ["tar", "tar.gz", "tar.zst", "tar.xz", "tar.bz2", "tar.lz4", "zip"];
     fs::create_dir(folder.join("small")).unwrap();
@@ -131,13 +129,13 @@ fn small(folder: &Path) -> [&'static str; 7] {
     fs::write(folder.join("small/b"), "second\n").unwrap();
     assert!(nra(folder, &["pack", "small", "-o", "small.nra"]).status.success());
     for kind in kinds {
-        // Owners and fractions of a second are told, and nothing else is lost.
+        // Only owners and fractions of a second are lost.
         assert!(nra(folder, &["convert", "small.nra", &format!("small.{kind}")]).status.success());
     }
     kinds
 }
 
-/// Runs what reads a whole archive; returns each command with its exit code and what it said.
+/// Runs the commands that read a whole archive. Returns the name, exit code and messages of each.
 fn runs(folder: &Path, archive: &str) -> Vec<(&'static str, Option<i32>, String)> {
     let commands: [(&str, &[&str]); 5] = [
         ("list", &["list", archive]),
@@ -154,27 +152,27 @@ fn runs(folder: &Path, archive: &str) -> Vec<(&'static str, Option<i32>, String)
 }
 
 #[test]
-fn what_stands_behind_an_archive_is_never_lost_in_silence() {
+fn trailing_bytes_are_reported() {
     let folder = TempDir::new().unwrap();
     for kind in small(folder.path()) {
         let whole = fs::read(folder.path().join(format!("small.{kind}"))).unwrap();
         let name = format!("case.{kind}");
-        for (behind, is_told) in
+        for (trailing, is_reported) in
             [(&[0u8; 700][..], false), (b"junk", true), (&[0xa5; 2_000], true), (&[&[0; 600][..], b"x"].concat(), true)]
         {
-            // tar itself passes over what follows its end.
-            let code = if is_told && kind != "tar" { 3 } else { 0 };
-            fs::write(folder.path().join(&name), [&whole, behind].concat()).unwrap();
-            for (command, found, said) in runs(folder.path(), &name) {
-                assert_eq!(found, Some(code), "{kind}, {} bytes behind, {command}: {said}", behind.len());
-                assert_eq!(is_told, said.contains("warning"), "{kind}, {command}: {said}");
+            // tar itself ignores data after the end.
+            let code = if is_reported && kind != "tar" { 3 } else { 0 };
+            fs::write(folder.path().join(&name), [&whole, trailing].concat()).unwrap();
+            for (command, found, stderr) in runs(folder.path(), &name) {
+                assert_eq!(found, Some(code), "{kind}, {} trailing bytes, {command}: {stderr}", trailing.len());
+                assert_eq!(is_reported, stderr.contains("warning"), "{kind}, {command}: {stderr}");
             }
         }
     }
 }
 
 #[test]
-fn a_further_part_whose_head_is_broken_is_damage() {
+fn damaged_header_of_a_following_part_is_damage() {
     let folder = TempDir::new().unwrap();
     for kind in small(folder.path()).into_iter().filter(|kind| *kind != "zip") {
         let whole = fs::read(folder.path().join(format!("small.{kind}"))).unwrap();
@@ -183,8 +181,8 @@ fn a_further_part_whose_head_is_broken_is_damage() {
             let mut broken = whole.clone();
             broken[bit / 8] ^= 1 << (bit % 8);
             fs::write(folder.path().join(&name), [&whole[..], &broken].concat()).unwrap();
-            for (command, code, said) in runs(folder.path(), &name) {
-                assert_eq!(code, Some(4), "{kind}, bit {bit}, {command}: {said}");
+            for (command, code, stderr) in runs(folder.path(), &name) {
+                assert_eq!(code, Some(4), "{kind}, bit {bit}, {command}: {stderr}");
             }
             let kept = nra(folder.path(), &["convert", &name, "-f", "-o", "kept.nra", "--keep-going"]);
             assert_eq!(kept.status.code(), Some(4), "{kind}: {}", String::from_utf8_lossy(&kept.stderr));
@@ -194,7 +192,7 @@ fn a_further_part_whose_head_is_broken_is_damage() {
 }
 
 #[test]
-fn hard_links_go_with_their_content() {
+fn hard_links_to_damaged_content_are_skipped() {
     let folder = TempDir::new().unwrap();
     let at = folder.path();
     fs::create_dir(at.join("tree")).unwrap();
@@ -205,15 +203,18 @@ fn hard_links_go_with_their_content() {
     fs::hard_link(at.join("tree/c"), at.join("tree/d")).unwrap();
     assert!(nra(at, &["pack", "tree", "-o", "whole.nra"]).status.success());
     let mut bytes = fs::read(at.join("whole.nra")).unwrap();
-    let hit = noise(3_000, 1);
-    let place = bytes.windows(hit.len()).position(|window| window == hit).expect("stored as it is");
+    let content = noise(3_000, 1);
+    let place = bytes.windows(content.len()).position(|window| window == content).expect("stored uncompressed");
     bytes[place + 1_000] ^= 1;
-    fs::write(at.join("hurt.nra"), bytes).unwrap();
+    fs::write(at.join("damaged.nra"), bytes).unwrap();
     for output in ["out.tar", "out.tar.gz", "out.zip", "out.nra"] {
-        let converted = nra(at, &["convert", "hurt.nra", output, "--keep-going"]);
-        let said = String::from_utf8_lossy(&converted.stderr);
-        assert_eq!(converted.status.code(), Some(4), "{output}: {said}");
-        assert!(said.contains("a: skipped") && said.contains("b: skipped") && said.contains(", 2 skipped"), "{output}: {said}");
+        let converted = nra(at, &["convert", "damaged.nra", output, "--keep-going"]);
+        let stderr = String::from_utf8_lossy(&converted.stderr);
+        assert_eq!(converted.status.code(), Some(4), "{output}: {stderr}");
+        assert!(
+            stderr.contains("a: skipped") && stderr.contains("b: skipped") && stderr.contains(", 2 skipped"),
+            "{output}: {stderr}"
+        );
         let names: Vec<_> = files_of(&at.join(output)).into_keys().collect();
         assert_eq!(names, [b"c", b"d"], "{output}");
         let verified = nra(at, &["verify", output]);
@@ -222,7 +223,7 @@ fn hard_links_go_with_their_content() {
 }
 
 #[test]
-fn damage_in_a_stream_names_its_file_and_keeps_what_was_said_before() {
+fn damage_in_a_stream_names_its_file() {
     let folder = TempDir::new().unwrap();
     let at = folder.path();
     fs::create_dir(at.join("tree")).unwrap();
@@ -231,30 +232,31 @@ fn damage_in_a_stream_names_its_file_and_keeps_what_was_said_before() {
     }
     assert!(nra(at, &["pack", "tree", "-o", "whole.nra", "-m", "a word"]).status.success());
     for kind in ["tar", "tar.gz"] {
-        let cut = format!("cut.{kind}");
-        assert!(nra(at, &["convert", "whole.nra", &cut]).status.success());
-        let bytes = fs::read(at.join(&cut)).unwrap();
+        let input = format!("part.{kind}");
+        assert!(nra(at, &["convert", "whole.nra", &input]).status.success());
+        let bytes = fs::read(at.join(&input)).unwrap();
         for len in [bytes.len() / 2, 100_000] {
-            fs::write(at.join(&cut), &bytes[..len]).unwrap();
-            let strict = nra(at, &["convert", &cut, "out.nra"]);
-            let said = String::from_utf8_lossy(&strict.stderr);
-            assert!(strict.status.code() == Some(4) && said.contains("(entry b)"), "{kind}: {said}");
-            let lenient = nra(at, &["convert", &cut, "out.nra", "-f", "--keep-going"]);
-            let said = String::from_utf8_lossy(&lenient.stderr);
-            assert!(lenient.status.code() == Some(4) && said.contains("b: skipped: "), "{kind}: {said}");
-            assert!(said.contains(", 1 skipped"), "{kind}: {said}");
+            fs::write(at.join(&input), &bytes[..len]).unwrap();
+            let strict = nra(at, &["convert", &input, "out.nra"]);
+            let stderr = String::from_utf8_lossy(&strict.stderr);
+            assert!(strict.status.code() == Some(4) && stderr.contains("(entry b)"), "{kind}: {stderr}");
+            let lenient = nra(at, &["convert", &input, "out.nra", "-f", "--keep-going"]);
+            let stderr = String::from_utf8_lossy(&lenient.stderr);
+            assert!(lenient.status.code() == Some(4) && stderr.contains("b: skipped: "), "{kind}: {stderr}");
+            assert!(stderr.contains(", 1 skipped"), "{kind}: {stderr}");
             assert_eq!(files_of(&at.join("out.nra")).into_keys().collect::<Vec<_>>(), [b"a"], "{kind}");
             assert_eq!(open_path(&at.join("out.nra"), &OpenOptions::default()).unwrap().info().message, "a word", "{kind}");
             fs::remove_file(at.join("out.nra")).unwrap();
-            // The same for every command, and on every way.
-            for arguments in [&["list", &cut][..], &["extract", &cut, "-C", "out"], &["convert", &cut, "out.tar", "--keep-going"]]
+            // The other commands and targets report the same.
+            for arguments in
+                [&["list", &input][..], &["extract", &input, "-C", "out"], &["convert", &input, "out.tar", "--keep-going"]]
             {
                 let done = nra(at, arguments);
-                let said = String::from_utf8_lossy(&done.stderr);
-                assert!(done.status.code() == Some(4) && said.contains("b: skipped: "), "{arguments:?}: {said}");
-                assert!(arguments[0] == "list" || said.contains(", 1 skipped"), "{arguments:?}: {said}");
+                let stderr = String::from_utf8_lossy(&done.stderr);
+                assert!(done.status.code() == Some(4) && stderr.contains("b: skipped: "), "{arguments:?}: {stderr}");
+                assert!(arguments[0] == "list" || stderr.contains(", 1 skipped"), "{arguments:?}: {stderr}");
             }
-            let verified = nra(at, &["verify", &cut]);
+            let verified = nra(at, &["verify", &input]);
             assert!(
                 String::from_utf8_lossy(&verified.stdout).contains("\n  b\n")
                     || String::from_utf8_lossy(&verified.stderr).contains("1 entry affected"),
@@ -267,7 +269,7 @@ fn damage_in_a_stream_names_its_file_and_keeps_what_was_said_before() {
 }
 
 #[test]
-fn of_one_compressed_file_the_part_before_damage_is_kept() {
+fn keep_going_keeps_a_compressed_file_up_to_the_damage() {
     let folder = TempDir::new().unwrap();
     let at = folder.path();
     let whole: Vec<u8> = (0..300_000u32).flat_map(|number| format!("{number}\n").into_bytes()).collect();
@@ -278,11 +280,58 @@ fn of_one_compressed_file_the_part_before_damage_is_kept() {
     assert_eq!(nra(at, &["convert", "text.gz", "out.nra"]).status.code(), Some(4));
     for output in ["out.nra", "out.tar"] {
         let converted = nra(at, &["convert", "text.gz", output, "--keep-going"]);
-        let said = String::from_utf8_lossy(&converted.stderr);
-        assert!(converted.status.code() == Some(4) && said.contains("warning"), "{output}: {said}");
+        let stderr = String::from_utf8_lossy(&converted.stderr);
+        assert!(converted.status.code() == Some(4) && stderr.contains("warning"), "{output}: {stderr}");
         let archive = open_path(&at.join(output), &OpenOptions::default()).unwrap();
         let entry = archive.entries(0..archive.entry_count()).next().expect("the file is there").unwrap();
         let part = archive.read_all(&entry, 8 << 20).unwrap();
         assert!(part.len() > 100_000 && part.len() < whole.len() && whole.starts_with(&part), "{output}: {}", part.len());
     }
+}
+
+#[test]
+fn damage_leaves_no_output_without_keep_going() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    tree(at);
+    expect(at, &["pack", "tree", "-o", "first.nra"], 0);
+    for kind in ["tar", "tar.gz", "tar.zst"] {
+        let tar = format!("first.{kind}");
+        expect(at, &["convert", "first.nra", &tar], 0);
+        let bytes = fs::read(at.join(&tar)).unwrap();
+        let input = format!("part.{kind}");
+        fs::write(at.join(&input), &bytes[..bytes.len() / 2]).unwrap();
+        let stderr = expect(at, &["convert", &input, "kept.nra"], 4);
+        assert!(stderr.contains("truncated") && stderr.contains("--keep-going"), "{stderr}");
+        assert!(!at.join("kept.nra").exists());
+        expect(at, &["convert", &input, "kept.nra", "--keep-going"], 4);
+        expect(at, &["verify", "kept.nra"], 0);
+        fs::remove_file(at.join("kept.nra")).unwrap();
+        // Reading commands list the entries before the damage.
+        expect(at, &["list", &input], 4);
+    }
+    let names: Vec<_> = fs::read_dir(at).unwrap().map(|item| item.unwrap().file_name()).collect();
+    assert!(!names.iter().any(|name| name.to_string_lossy().contains(".tmp")), "{names:?}");
+}
+
+#[test]
+fn keep_going_skips_and_counts_damaged_entries() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    // Incompressible content is stored uncompressed, each file as one chunk.
+    fs::create_dir(at.join("tree")).unwrap();
+    for (name, seed) in [("a", 1), ("b", 2), ("c", 3)] {
+        fs::write(at.join("tree").join(name), noise(3_000, seed)).unwrap();
+    }
+    expect(at, &["pack", "tree", "-o", "whole.nra"], 0);
+    let mut bytes = fs::read(at.join("whole.nra")).unwrap();
+    let content = noise(3_000, 2);
+    let place = bytes.windows(content.len()).position(|window| window == content).expect("stored uncompressed");
+    bytes[place + 1_000] ^= 1;
+    fs::write(at.join("damaged.nra"), bytes).unwrap();
+    expect(at, &["convert", "damaged.nra", "out.nra"], 4);
+    assert!(!at.join("out.nra").exists());
+    let stderr = expect(at, &["convert", "damaged.nra", "out.nra", "--keep-going"], 4);
+    assert!(stderr.contains(", 1 skipped") && stderr.contains("b: skipped"), "{stderr}");
+    expect(at, &["verify", "out.nra"], 0);
 }

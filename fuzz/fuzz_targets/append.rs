@@ -17,14 +17,7 @@ use nra::format::nra::writer::{NewContent, Writer, WriterOptions};
 use nra::format::path::EntryPath;
 use nra::format::progress::Recorder;
 use nra::format::source::MemorySource;
-use nra::fuzzing::Operation;
-use nra_fuzz::{Change, Disk, Hit, bases, check_text, exercise, verify};
-
-#[derive(Debug, Arbitrary)]
-enum Mutation {
-    Hit(Vec<Hit>),
-    Reseal(Vec<Change>),
-}
+use nra_fuzz::{Disk, Mutation, bases, check_text, exercise, verify};
 
 #[derive(Debug, Arbitrary)]
 enum Step {
@@ -58,24 +51,14 @@ fn state(bytes: Vec<u8>) -> Option<(Option<u64>, Vec<Option<EntryPath>>)> {
 fuzz_target!(|input: (u8, Mutation, Vec<Step>)| {
     let (number, mutation, steps) = input;
     let base = &bases()[usize::from(number) % bases().len()];
-    let file = match mutation {
-        Mutation::Hit(hits) => {
-            let mut file = base.bytes.to_vec();
-            hits.iter().for_each(|hit| hit.apply(&mut file));
-            file
-        }
-        Mutation::Reseal(changes) => {
-            let operations: Vec<Operation> = changes.into_iter().map(Operation::from).collect();
-            base.dissection.rebuild(&operations)
-        }
-    };
+    let file = mutation.apply(base);
     let disk = Arc::new(Disk::new(file.clone()));
     let options = WriterOptions { threads: 1, reproducible: true, ..WriterOptions::balanced() };
     let mut writer = match Writer::append(disk.clone(), options) {
         Ok(writer) => writer,
         Err(error) => {
             check_text(&error.to_string());
-            assert_eq!(disk.bytes(), file, "it was refused");
+            assert_eq!(disk.bytes(), file, "a rejected archive is unchanged");
             return;
         }
     };
@@ -113,11 +96,11 @@ fuzz_target!(|input: (u8, Mutation, Vec<Step>)| {
             }
             Step::Revert { commit, part } => {
                 added.clear();
-                let is_meant = |change: &Difference, at: &EntryPath| change.entry().path == *at || change.entry().path.is_below(at);
+                let selects = |change: &Difference, at: &EntryPath| change.entry().path == *at || change.entry().path.is_below(at);
                 let part = part.map(path);
-                let is_meant = part.as_ref().map(|at| move |change: &Difference| is_meant(change, at));
-                let is_meant = is_meant.as_ref().map(|is_meant| is_meant as &dyn Fn(&Difference) -> bool);
-                revert::<_, Error>(&mut writer, u64::from(*commit % 5), is_meant, &Recorder::default(), &mut |_| Ok(())).map(drop)
+                let filter = part.as_ref().map(|at| move |change: &Difference| selects(change, at));
+                let filter = filter.as_ref().map(|filter| filter as &dyn Fn(&Difference) -> bool);
+                revert::<_, Error>(&mut writer, u64::from(*commit % 5), filter, &Recorder::default(), &mut |_| Ok(())).map(drop)
             }
         };
         if let Err(error) = touched {
@@ -140,8 +123,8 @@ fuzz_target!(|input: (u8, Mutation, Vec<Step>)| {
             let archive = NraReader::open(Arc::new(MemorySource::new(bytes)), &options).expect("it was just written");
             assert_eq!(archive.entry_count(), stats.entries);
             // A file with entries below its path is skipped and reported.
-            let told: Vec<Vec<u8>> = recorder.take_warnings().into_iter().map(|warning| warning.path).collect();
-            added.retain(|(path, _)| !told.iter().any(|told| told == path.as_bytes()));
+            let skipped: Vec<Vec<u8>> = recorder.take_warnings().into_iter().map(|warning| warning.path).collect();
+            added.retain(|(path, _)| !skipped.iter().any(|skipped| skipped == path.as_bytes()));
             for (path, content) in &added {
                 let (_, entry) = archive.find(path.as_bytes()).expect("its pages were just read").expect("it was added");
                 assert_eq!(archive.read_all(&entry, u64::MAX).ok().as_ref(), Some(content), "{path}");

@@ -4,7 +4,6 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use nra::format::archive::{Archive, Depth, OpenOptions};
 use nra::format::nra::compact::compact;
@@ -12,14 +11,7 @@ use nra::format::nra::reader::NraReader;
 use nra::format::nra::writer::WriterOptions;
 use nra::format::progress::Recorder;
 use nra::format::source::{MemorySource, ReadAt, Store};
-use nra::fuzzing::Operation;
-use nra_fuzz::{Change, Disk, Hit, MAX_CONTENT, bases, check_text, exercise, verify};
-
-#[derive(Debug, Arbitrary)]
-enum Mutation {
-    Hit(Vec<Hit>),
-    Reseal(Vec<Change>),
-}
+use nra_fuzz::{Disk, MAX_CONTENT, Mutation, bases, check_text, exercise, verify};
 
 /// Most commits that are opened.
 const MAX_COMMITS: usize = 8;
@@ -27,17 +19,7 @@ const MAX_COMMITS: usize = 8;
 fuzz_target!(|input: (u8, u8, Mutation)| {
     let (number, keep, mutation) = input;
     let base = &bases()[usize::from(number) % bases().len()];
-    let file = match mutation {
-        Mutation::Hit(hits) => {
-            let mut file = base.bytes.to_vec();
-            hits.iter().for_each(|hit| hit.apply(&mut file));
-            file
-        }
-        Mutation::Reseal(changes) => {
-            let operations: Vec<Operation> = changes.into_iter().map(Operation::from).collect();
-            base.dissection.rebuild(&operations)
-        }
-    };
+    let file = mutation.apply(base);
     let source: Arc<dyn ReadAt> = Arc::new(MemorySource::new(file));
     let options = |recover, commit| {
         let mut options = OpenOptions::default();

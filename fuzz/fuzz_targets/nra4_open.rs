@@ -5,10 +5,9 @@
 use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
-use nra::format::archive::{Archive, Depth, OpenOptions};
 use nra::format::nra4;
 use nra::format::source::{MemorySource, ReadAt};
-use nra_fuzz::{check_text, exercise, verify};
+use nra_fuzz::{check_archive, check_text, limited_options};
 
 /// A block of `hello\n` at offset 32.
 const BLOCK: [u8; 16] = *b"\x01\x28\xb5\x2f\xfd\x00\x58\x31\x00\x00hello\n";
@@ -28,16 +27,8 @@ fn file(data: &[u8]) -> Vec<u8> {
 
 fuzz_target!(|data: &[u8]| {
     let source: Arc<dyn ReadAt> = Arc::new(MemorySource::new(file(data)));
-    let mut options = OpenOptions::default();
-    options.cache_bytes = 32 << 20;
-    options.index_bytes = 64 << 20;
-    match nra4::open(&source, &options) {
-        Ok(archive) => {
-            archive.info().remarks.iter().for_each(|remark| check_text(remark));
-            exercise(&archive);
-            let _ = verify(&archive, Depth::Quick);
-            let _ = verify(&archive, Depth::Full);
-        }
+    match nra4::open(&source, &limited_options()) {
+        Ok(archive) => check_archive(&archive),
         Err(error) => check_text(&error.to_string()),
     }
 });

@@ -5,10 +5,10 @@
 use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
-use nra::format::archive::{Archive, Depth, OpenOptions};
+use nra::format::archive::{Archive, Depth};
 use nra::format::sevenz::SevenzMembers;
 use nra::format::source::{MemorySource, ReadAt};
-use nra_fuzz::{check_text, exercise, verify};
+use nra_fuzz::{check_text, exercise, limited_options, verify};
 
 const SIGNATURE: &[u8] = b"7z\xbc\xaf\x27\x1c\0\x04";
 /// Most content that is decoded, bytes.
@@ -37,10 +37,7 @@ fn file(data: &[u8]) -> Vec<u8> {
 
 fuzz_target!(|data: &[u8]| {
     let source: Arc<dyn ReadAt> = Arc::new(MemorySource::new(file(data)));
-    let mut options = OpenOptions::default();
-    options.cache_bytes = 32 << 20;
-    options.index_bytes = 64 << 20;
-    match SevenzMembers::probe(&source, &options) {
+    match SevenzMembers::probe(&source, &limited_options()) {
         Ok(Some(archive)) => {
             archive.info().remarks.iter().for_each(|remark| check_text(remark));
             // Decoding a huge folder takes time, which is not a finding.

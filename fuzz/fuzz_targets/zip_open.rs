@@ -7,26 +7,20 @@ use std::io::{Cursor, Read};
 use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
-use nra::format::archive::{Archive, Depth, OpenOptions};
+use nra::format::archive::Archive;
 use nra::format::entry::Kind;
 use nra::format::source::{MemorySource, ReadAt};
 use nra::format::zip::{ZipArchive, ZipMembers};
-use nra_fuzz::{MAX_CONTENT, check_text, content_of, exercise, verify};
+use nra_fuzz::{MAX_CONTENT, check_archive, check_text, content_of, limited_options};
 
 /// Most members that are compared.
 const MOST: usize = 50;
 
 fuzz_target!(|data: &[u8]| {
     let source: Arc<dyn ReadAt> = Arc::new(MemorySource::new(data.to_vec()));
-    let mut options = OpenOptions::default();
-    options.cache_bytes = 32 << 20;
-    options.index_bytes = 64 << 20;
-    match ZipMembers::probe(&source, &options) {
+    match ZipMembers::probe(&source, &limited_options()) {
         Ok(Some(archive)) => {
-            archive.info().remarks.iter().for_each(|remark| check_text(remark));
-            exercise(&archive);
-            let _ = verify(&archive, Depth::Quick);
-            let _ = verify(&archive, Depth::Full);
+            check_archive(&archive);
             compare(&archive, data);
         }
         Ok(None) => {}

@@ -3,6 +3,8 @@
 use arbitrary::Arbitrary;
 use nra::fuzzing::{Operation, Part};
 
+use crate::archives::Base;
+
 /// A change below the checksums, see [`Operation`].
 #[derive(Debug, Arbitrary)]
 pub enum Change {
@@ -81,6 +83,30 @@ impl Hit {
             }
             Self::Cut { at } => file.truncate(place(*at)),
             Self::Append { bytes } => file.extend_from_slice(bytes),
+        }
+    }
+}
+
+/// Changes to an archive: damage, or changes by a malicious writer.
+#[derive(Debug, Arbitrary)]
+pub enum Mutation {
+    Hit(Vec<Hit>),
+    Reseal(Vec<Change>),
+}
+
+impl Mutation {
+    /// Returns the changed file of an archive.
+    pub fn apply(self, base: &Base) -> Vec<u8> {
+        match self {
+            Self::Hit(hits) => {
+                let mut file = base.bytes.to_vec();
+                hits.iter().for_each(|hit| hit.apply(&mut file));
+                file
+            }
+            Self::Reseal(changes) => {
+                let operations: Vec<Operation> = changes.into_iter().map(Operation::from).collect();
+                base.dissection.rebuild(&operations)
+            }
         }
     }
 }

@@ -22,6 +22,22 @@ pub fn open(bytes: Vec<u8>) -> Result<Box<dyn Archive>> {
     open_source(Arc::new(MemorySource::new(bytes)), &options)
 }
 
+/// Returns options that limit the memory for caches and the index.
+pub fn limited_options() -> OpenOptions {
+    let mut options = OpenOptions::default();
+    options.cache_bytes = 32 << 20;
+    options.index_bytes = 64 << 20;
+    options
+}
+
+/// Checks the remarks of an archive, exercises it, and verifies it in both ways.
+pub fn check_archive(archive: &dyn Archive) {
+    archive.info().remarks.iter().for_each(|remark| check_text(remark));
+    exercise(archive);
+    let _ = verify(archive, Depth::Quick);
+    let _ = verify(archive, Depth::Full);
+}
+
 /// Verifies an archive, on this thread.
 pub fn verify(archive: &dyn Archive, depth: Depth) -> Result<Verdict> {
     static ONE_THREAD: Once = Once::new();
@@ -147,5 +163,5 @@ fn check_content(archive: &dyn Archive, entry: &Entry) {
     if let Some(read) = checked(archive.read_at(entry, middle as u64, &mut part)) {
         assert_eq!(&part[..read], &first[middle..(middle + 64).min(first.len())], "a part of {entry:?}");
     }
-    assert_eq!(checked(archive.read_at(entry, entry.size, &mut part)).unwrap_or(0), 0, "behind the end");
+    assert_eq!(checked(archive.read_at(entry, entry.size, &mut part)).unwrap_or(0), 0, "past the end");
 }

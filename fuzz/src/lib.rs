@@ -7,6 +7,6 @@ mod disk;
 mod exercise;
 
 pub use archives::{Base, Version, bases};
-pub use changes::{Change, Hit};
+pub use changes::{Change, Hit, Mutation};
 pub use disk::Disk;
-pub use exercise::{MAX_CONTENT, check_text, content_of, exercise, open, verify};
+pub use exercise::{MAX_CONTENT, check_archive, check_text, content_of, exercise, limited_options, open, verify};

@@ -3,7 +3,7 @@
 
   run.py INPUTS --bin PATH
 
-INPUTS is the directory that generate.py wrote. Exit status: 0 when nothing failed; the last line is that of check.py.
+INPUTS is the output directory of generate.py. Exit status: 0 if no case failed; the last line is that of check.py.
 """
 import json
 import os

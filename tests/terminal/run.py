@@ -57,13 +57,19 @@ class Terminal:
     def type(self, keys):
         os.write(self.master, keys.encode())
 
-    def type_unseen(self, keys):
-        """Types after the terminal has stopped echoing."""
+    def await_no_echo(self):
         while self.echoes():
             if time.monotonic() > self.deadline:
                 raise AssertionError(f"the terminal echoes at a password prompt:\n{self.text}")
             time.sleep(0.01)
-        self.type(keys)
+
+    def enter_passwords(self, *passwords):
+        """Answers the first password prompts, which must not echo."""
+        for number, password in enumerate(passwords, 1):
+            self.until("assword", number)
+            self.until(": ", number)
+            self.await_no_echo()
+            self.type(password + "\n")
 
     def end(self):
         """Waits for the end. Returns the exit code and the output."""
@@ -76,7 +82,7 @@ class Terminal:
         return os.waitstatus_to_exitcode(status), self.text
 
 
-class Room:
+class Sandbox:
     """A directory with files to pack."""
 
     def __init__(self, binary):
@@ -106,61 +112,48 @@ def check(condition, text):
         raise AssertionError(text)
 
 
-def new_password_is_typed_twice_without_echo(room):
-    terminal = room.start("pack", "in", "-o", "x.nra", "-e")
-    terminal.until(": ")
-    terminal.type_unseen("hunter22\n")
-    terminal.until(": ", 2)
-    terminal.type_unseen("hunter22\n")
+def new_password_is_typed_twice_without_echo(sandbox):
+    terminal = sandbox.start("pack", "in", "-o", "x.nra", "-e")
+    terminal.enter_passwords("hunter22", "hunter22")
     code, text = terminal.end()
     check(code == 0, text)
     check("hunter22" not in text, f"the password is shown:\n{text}")
-    check(room.plain("cat", "x.nra", "a", "--password", "hunter22").stdout == b"content of a\n", "cannot open the archive")
+    check(sandbox.plain("cat", "x.nra", "a", "--password", "hunter22").stdout == b"content of a\n", "cannot open the archive")
 
 
-def different_passwords_write_nothing(room):
-    terminal = room.start("pack", "in", "-o", "x.nra", "-p")
-    terminal.until(": ")
-    terminal.type_unseen("one one\n")
-    terminal.until(": ", 2)
-    terminal.type_unseen("two two\n")
+def different_passwords_write_nothing(sandbox):
+    terminal = sandbox.start("pack", "in", "-o", "x.nra", "-p")
+    terminal.enter_passwords("one one", "two two")
     code, text = terminal.end()
     check(code == 5 and "the passwords do not match" in text, f"code {code}:\n{text}")
-    check(room.names() == ["in"], room.names())
+    check(sandbox.names() == ["in"], sandbox.names())
 
 
-def interrupt_at_password_prompt_writes_nothing(room):
-    terminal = room.start("pack", "in", "-o", "x.nra", "-p")
+def interrupt_at_password_prompt_writes_nothing(sandbox):
+    terminal = sandbox.start("pack", "in", "-o", "x.nra", "-p")
     terminal.until(": ")
-    while terminal.echoes():
-        time.sleep(0.01)
+    terminal.await_no_echo()
     terminal.type("hun\x03")
     code, text = terminal.end()
     check(code in (130, -signal.SIGINT), f"code {code}:\n{text}")
-    check(room.names() == ["in"], room.names())
+    check(sandbox.names() == ["in"], sandbox.names())
 
 
-def password_for_reading_is_typed_once(room):
-    check(room.plain("pack", "in", "-o", "x.nra", "-e", "--password", "hunter22").returncode == 0, "pack")
-    terminal = room.start("cat", "x.nra", "b")
-    terminal.until(": ")
-    terminal.type_unseen("hunter22\n")
+def password_for_reading_is_typed_once(sandbox):
+    check(sandbox.plain("pack", "in", "-o", "x.nra", "-e", "--password", "hunter22").returncode == 0, "pack")
+    terminal = sandbox.start("cat", "x.nra", "b")
+    terminal.enter_passwords("hunter22")
     code, text = terminal.end()
     check(code == 0 and "content of b" in text and "hunter22" not in text, text)
 
 
-def wrong_password_can_be_corrected_twice(room):
-    check(room.plain("pack", "in", "-o", "x.nra", "-e", "--password", "hunter22").returncode == 0, "pack")
+def wrong_password_can_be_corrected_twice(sandbox):
+    check(sandbox.plain("pack", "in", "-o", "x.nra", "-e", "--password", "hunter22").returncode == 0, "pack")
     for arguments in (["cat", "x.nra", "b"], ["cat", "x.nra", "b", "-p"], ["rm", "x.nra", "none"]):
         for wrong in (1, 2, 3):
-            terminal = room.start(*arguments)
-            for number in range(1, wrong + 1):
-                terminal.until("assword", number)
-                terminal.until(": ", number)
-                terminal.type_unseen(f"wrong{number}\n")
-            if wrong < 3:
-                terminal.until(": ", wrong + 1)
-                terminal.type_unseen("hunter22\n")
+            terminal = sandbox.start(*arguments)
+            passwords = [f"wrong{number}" for number in range(1, wrong + 1)]
+            terminal.enter_passwords(*passwords, *(["hunter22"] if wrong < 3 else []))
             code, text = terminal.end()
             check("wrong1" not in text and "hunter22" not in text, f"a password is shown:\n{text}")
             if wrong == 3:
@@ -171,24 +164,29 @@ def wrong_password_can_be_corrected_twice(room):
                 check(code == 1 and "no entry matches none" in text, f"code {code}:\n{text}")
 
 
-def attributes_are_escaped_on_terminal(room):
-    check(room.plain("pack", "in", "-o", "x.nra", "--attr", "name=a\x1b[2Jb").returncode == 0, "pack")
-    code, text = room.start("attr", "x.nra", "get", "name").end()
+def attributes_are_escaped_on_terminal(sandbox):
+    check(sandbox.plain("pack", "in", "-o", "x.nra", "--attr", "name=a\x1b[2Jb").returncode == 0, "pack")
+    code, text = sandbox.start("attr", "x.nra", "get", "name").end()
     check(code == 0 and "\x1b[2J" not in text and "name=" in text, repr(text))
-    check(room.plain("attr", "x.nra", "get", "name").stdout == b"a\x1b[2Jb\n", "a pipe receives the raw value")
+    check(sandbox.plain("attr", "x.nra", "get", "name").stdout == b"a\x1b[2Jb\n", "a pipe receives the raw value")
 
 
-def conflict(room):
-    check(room.plain("pack", "in", "-o", "x.nra").returncode == 0, "pack")
-    os.mkdir(room.path("out"))
+def read(sandbox, *parts):
+    with open(sandbox.path(*parts)) as file:
+        return file.read()
+
+
+def conflict(sandbox):
+    check(sandbox.plain("pack", "in", "-o", "x.nra").returncode == 0, "pack")
+    os.mkdir(sandbox.path("out"))
     for name in "ab":
-        with open(room.path("out", name), "w") as file:
+        with open(sandbox.path("out", name), "w") as file:
             file.write("mine")
 
 
-def conflicts_are_asked_individually(room):
-    conflict(room)
-    terminal = room.start("extract", "x.nra", "-C", "out")
+def conflicts_are_asked_individually(sandbox):
+    conflict(sandbox)
+    terminal = sandbox.start("extract", "x.nra", "-C", "out")
     terminal.until("a exists")
     terminal.until("(Enter = r)")
     terminal.type("what?\n")
@@ -199,55 +197,55 @@ def conflicts_are_asked_individually(room):
     terminal.type("\n")
     code, text = terminal.end()
     check(code == 0, text)
-    found = {name: open(room.path("out", name)).read() for name in os.listdir(room.path("out"))}
+    found = {name: read(sandbox, "out", name) for name in os.listdir(sandbox.path("out"))}
     check(found == {"a": "content of a\n", "b": "mine", "b (2)": "content of b\n"}, found)
 
 
-def answer_can_apply_to_all_conflicts(room):
-    conflict(room)
-    terminal = room.start("extract", "x.nra", "-C", "out")
+def answer_can_apply_to_all_conflicts(sandbox):
+    conflict(sandbox)
+    terminal = sandbox.start("extract", "x.nra", "-C", "out")
     terminal.until("(Enter = r)")
     terminal.type("S\n")
     code, text = terminal.end()
     check(code == 0 and text.count("exists") == 1, text)
-    check(open(room.path("out", "b")).read() == "mine", "b was replaced")
+    check(read(sandbox, "out", "b") == "mine", "b was replaced")
 
 
-def quit_and_interrupt_write_nothing(room):
+def quit_and_interrupt_write_nothing(sandbox):
     for keys, codes in (("q\n", (1,)), ("\x03", (130,)), ("\x04", (1,))):
-        if not os.path.exists(room.path("out")):
-            conflict(room)
-        terminal = room.start("extract", "x.nra", "-C", "out")
+        if not os.path.exists(sandbox.path("out")):
+            conflict(sandbox)
+        terminal = sandbox.start("extract", "x.nra", "-C", "out")
         terminal.until("(Enter = r)")
         terminal.type(keys)
         code, text = terminal.end()
         check(code in codes, f"{keys!r}: code {code}:\n{text}")
-        check(sorted(os.listdir(room.path("out"))) == ["a", "b"], os.listdir(room.path("out")))
-        check(open(room.path("out", "a")).read() == "mine", "a was replaced")
+        check(sorted(os.listdir(sandbox.path("out"))) == ["a", "b"], os.listdir(sandbox.path("out")))
+        check(read(sandbox, "out", "a") == "mine", "a was replaced")
 
 
-def answer_options_prevent_questions(room):
-    conflict(room)
+def answer_options_prevent_questions(sandbox):
+    conflict(sandbox)
     for option, expected in (("--no", "mine"), ("--yes", "content of a\n")):
-        code, text = room.start("extract", "x.nra", "-C", "out", option).end()
+        code, text = sandbox.start("extract", "x.nra", "-C", "out", option).end()
         check(code == 0 and "exists" not in text, text)
-        check(open(room.path("out", "a")).read() == expected, option)
+        check(read(sandbox, "out", "a") == expected, option)
 
 
-def progress_bar_is_drawn_and_removed(room):
+def progress_bar_is_drawn_and_removed(sandbox):
     with open("/dev/urandom", "rb") as random:
         for number in range(40):
             # Compressing digits at the highest level is slow enough to show a bar.
-            with open(room.path("in", f"large{number}"), "w") as file:
+            with open(sandbox.path("in", f"large{number}"), "w") as file:
                 file.write(random.read(128 << 10).hex())
-    terminal = room.start("pack", "in", "-o", "x.nra", "--best", "-j", "1")
+    terminal = sandbox.start("pack", "in", "-o", "x.nra", "--best", "-j", "1")
     code, text = terminal.end()
     check(code == 0, text)
     bars = re.findall(r"packing[^\r\n]*", text)
     check(bars, f"no bar:\n{text[-2000:]}")
     last = re.split(r"[\r\n]+", re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text).strip())[-1]
     check(last.startswith("packed 42 files"), f"the last line is {last!r}")
-    code, text = room.start("verify", "x.nra", "--no-progress").end()
+    code, text = sandbox.start("verify", "x.nra", "--no-progress").end()
     check(code == 0 and "verifying" not in text, text)
 
 
@@ -275,9 +273,9 @@ def main():
     for case in CASES:
         if arguments.only not in case.__name__:
             continue
-        room = Room(os.path.abspath(arguments.bin))
+        sandbox = Sandbox(os.path.abspath(arguments.bin))
         try:
-            case(room)
+            case(sandbox)
             print(f"ok      {case.__name__}")
         except AssertionError as error:
             failed += 1

@@ -275,10 +275,7 @@ fn interrupted(signal: Signal) -> (Place, Option<i32>, Option<i32>, String) {
     let mut stderr = child.stderr.take().unwrap();
     std::io::Read::read_exact(&mut stderr, &mut [0]).unwrap();
     kill_process(Pid::from_child(&child), signal).unwrap();
-    let drain = std::thread::spawn(move || {
-        let mut stderr = String::new();
-        std::io::Read::read_to_string(&mut stderr, &mut stderr).map(|_| stderr)
-    });
+    let drain = std::thread::spawn(move || std::io::read_to_string(stderr));
     let status = child.wait().unwrap();
     let stderr = drain.join().unwrap().unwrap();
     (place, status.code(), status.signal(), stderr)

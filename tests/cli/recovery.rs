@@ -55,7 +55,7 @@ fn repair_restores_reported_damage() {
     assert!(verdict.err.contains("hint: use nra repair rich.nra to restore it"), "{}", verdict.err);
     let prediction = sandbox.run(&["repair", "rich.nra", "-n"]);
     assert_eq!(prediction.code, Some(3));
-    let Outcome { out, err, .. } = prediction;
+    let (out, err) = (prediction.out, prediction.err);
     assert!(out.starts_with("damaged: ") && err.ends_with("all of it can be restored\n"), "{out}{err}");
     let summary = sandbox.json(&["repair", "rich.nra", "-o", "out.nra", "--json"], 0);
     assert_eq!((&summary["written"], &summary["undamaged"], &summary["restorable"]), (&true.into(), &false.into(), &true.into()));

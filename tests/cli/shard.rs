@@ -327,7 +327,7 @@ fn converted_file_keeps_dialect_of_writer() {
         ("wpy_none.wshard", &[&["add", "-q", "x.nra", "new.txt"]], 0),
         ("py_stream_none.shard", &[&["add", "-q", "x.nra", "new.txt"]], 0xe2),
     ] {
-        let (folder, run) = beside(name);
+        let (folder, run) = directory_with(name);
         std::fs::write(folder.path().join("new.txt"), "new").unwrap();
         assert_eq!(run(&["convert", "-q", name, "x.nra"]).code, Some(0));
         for change in changes {
@@ -351,7 +351,7 @@ fn dialect_preserves_layout() {
         ("go_basic_a16.shard", "go"),
         ("py_basic_a16.shard", "python"),
     ] {
-        let (folder, run) = beside(name);
+        let (folder, run) = directory_with(name);
         let outcome = run(&["convert", "-q", "--dialect", dialect, name, "x.shard"]);
         assert_eq!((outcome.code, outcome.err.as_str()), (Some(0), ""), "{name}");
         let read = |name: &str| std::fs::read(folder.path().join(name)).unwrap();

@@ -55,28 +55,11 @@ pub fn unreadable_hint(path: &Path) -> &'static str {
 }
 
 /// Returns the result of reading the index; reports damage as a warning and returns `None`.
-///
-/// # Errors
-///
-/// All errors except damage.
 pub fn intact<T>(result: Result<T, Error>, console: &Console) -> CommandResult<Option<T>> {
     Ok(or_damage(result, b"", console)?)
 }
 
-/// Returns the result of reading an entry's content; reports damage as a warning and returns `None`.
-///
-/// # Errors
-///
-/// All errors except damage, with the name of the archive.
-pub fn intact_content<T>(result: Result<T, Error>, path: &[u8], archive: &str, console: &Console) -> CommandResult<Option<T>> {
-    or_damage(result, path, console).map_err(|error| explain(error, archive))
-}
-
 /// Returns the result of reading an entry; reports damage as a warning that names the entry and returns `None`.
-///
-/// # Errors
-///
-/// All errors except damage.
 pub fn or_damage<T>(result: Result<T, Error>, path: &[u8], console: &Console) -> Result<Option<T>, Error> {
     match result {
         Ok(value) => Ok(Some(value)),

@@ -9,7 +9,7 @@ use std::thread::available_parallelism;
 use clap::{ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueEnum};
 
 use crate::key_args::KeyArgs;
-use nra_convert::OwnerPolicy;
+use nra_convert::{MetadataPolicy, OwnerPolicy};
 use nra_format::archive::{Format, OpenOptions};
 use nra_format::names::NameEncoding;
 use nra_text::parse_size;
@@ -142,10 +142,6 @@ fn parse_threads(text: &str) -> Result<u16, String> {
 }
 
 /// Parses a percentage from 1 to 100.
-///
-/// # Errors
-///
-/// If it is not a number in this range.
 pub fn parse_percent(text: &str) -> Result<u8, String> {
     parse_number(text, 1..=100).map(|number| u8::try_from(number).expect("at most 100"))
 }
@@ -159,10 +155,6 @@ fn parse_number(text: &str, range: RangeInclusive<u64>) -> Result<u64, String> {
 pub const MIN_MEMORY: u64 = 32 << 20;
 
 /// Parses a memory limit.
-///
-/// # Errors
-///
-/// If the text is not a size or the size is below the minimum.
 pub fn parse_memory(text: &str) -> Result<u64, String> {
     let memory = parse_size(text)?;
     if memory < MIN_MEMORY { Err("at least 32M is required".into()) } else { Ok(memory) }
@@ -243,6 +235,11 @@ pub struct KeepArgs {
 }
 
 impl KeepArgs {
+    /// Returns which metadata is kept, with these owners.
+    pub fn policy(&self, owner: OwnerPolicy) -> MetadataPolicy {
+        MetadataPolicy { owner, xattrs: !self.no_xattrs, times: !self.no_times, ..MetadataPolicy::default() }
+    }
+
     /// Returns how owners are recorded.
     pub fn owner(&self) -> OwnerPolicy {
         match (self.no_owner, self.numeric_owner) {
@@ -315,14 +312,11 @@ struct RawRuleArgs {
 
 impl FromArgMatches for RuleArgs {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let raw = RawRuleArgs::from_arg_matches(matches)?;
-        let indices = |name: &str| matches.indices_of(name).into_iter().flatten().collect::<Vec<_>>();
-        let mut rules: Vec<(usize, Rule)> = Vec::new();
-        rules.extend(indices("exclude").into_iter().zip(raw.exclude.into_iter().map(Rule::Exclude)));
-        rules.extend(indices("include").into_iter().zip(raw.include.into_iter().map(Rule::Include)));
-        rules.extend(indices("exclude_from").into_iter().zip(raw.exclude_from.into_iter().map(Rule::ExcludeFrom)));
-        rules.sort_by_key(|(index, _)| *index);
-        Ok(Self(rules.into_iter().map(|(_, rule)| rule).collect()))
+        let RawRuleArgs { exclude, include, exclude_from } = RawRuleArgs::from_arg_matches(matches)?;
+        let exclude = exclude.into_iter().map(Rule::Exclude).collect();
+        let include = include.into_iter().map(Rule::Include).collect();
+        let exclude_from = exclude_from.into_iter().map(Rule::ExcludeFrom).collect();
+        Ok(Self(in_order(matches, [("exclude", exclude), ("include", include), ("exclude_from", exclude_from)])))
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
@@ -341,7 +335,17 @@ impl Args for RuleArgs {
     }
 }
 
-/// What a directory walk skips.
+/// Merges the values of several arguments in command-line order.
+pub fn in_order<T>(matches: &ArgMatches, arguments: [(&str, Vec<T>); 3]) -> Vec<T> {
+    let mut values: Vec<(usize, T)> = Vec::new();
+    for (name, own) in arguments {
+        values.extend(matches.indices_of(name).into_iter().flatten().zip(own));
+    }
+    values.sort_by_key(|(index, _)| *index);
+    values.into_iter().map(|(_, value)| value).collect()
+}
+
+/// Files that a directory walk skips.
 #[derive(Debug, Clone, Default, Args)]
 pub struct FilterArgs {
     /// Exclude rules.

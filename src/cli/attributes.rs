@@ -36,9 +36,9 @@ impl AttributeRecord {
     }
 }
 
-/// The owner of attributes.
+/// The object that has the attributes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Of {
+pub enum Scope {
     /// The archive.
     Archive,
     /// Entries.
@@ -46,21 +46,17 @@ pub enum Of {
 }
 
 /// Parses `NAME=VALUE` or `NAME`.
-///
-/// # Errors
-///
-/// If such an attribute cannot be set.
-pub fn parse(text: &OsStr, of: Of) -> CommandResult<Attribute> {
+pub fn parse(text: &OsStr, scope: Scope) -> CommandResult<Attribute> {
     let bytes = text.as_bytes();
     let (name, value) = match bytes.iter().position(|&byte| byte == b'=') {
         Some(sign) => (&bytes[..sign], &bytes[sign + 1..]),
         None => (bytes, &b""[..]),
     };
-    let attribute = new(name, value, of)?;
+    let attribute = new(name, value, scope)?;
     if name.starts_with(EMBEDDING) {
-        match of {
-            Of::Archive => check_space(value)?,
-            Of::Entries => {
+        match scope {
+            Scope::Archive => check_space(value)?,
+            Scope::Entries => {
                 let failure = Failure::usage("cannot set embedding vectors of entries on the command line");
                 return Err(failure.hint("use the library to write vectors; omit --entry to describe the embedding space"));
             }
@@ -70,15 +66,11 @@ pub fn parse(text: &OsStr, of: Of) -> CommandResult<Attribute> {
 }
 
 /// Creates an attribute.
-///
-/// # Errors
-///
-/// If such an attribute cannot be set.
-pub fn new(name: &[u8], value: &[u8], of: Of) -> CommandResult<Attribute> {
+pub fn new(name: &[u8], value: &[u8], scope: Scope) -> CommandResult<Attribute> {
     if name.is_empty() || name == EMBEDDING {
         return Err(Failure::usage("missing attribute name").hint("use NAME=VALUE, or NAME for a tag"));
     }
-    if name == MEDIA_TYPE && of == Of::Archive {
+    if name == MEDIA_TYPE && scope == Scope::Archive {
         return Err(Failure::usage("media-type is an attribute of entries").hint("use --entry PATTERN to select entries"));
     }
     let namespace = if name == MEDIA_TYPE || name.starts_with(EMBEDDING) { Namespace::Nra } else { Namespace::User };

@@ -1,4 +1,4 @@
-//! Steps shared by commands that change an archive: open it for a commit, finish, report the result and how to undo it.
+//! Steps shared by commands that change an archive: opening it for a commit, finishing, reporting the result and how to undo it.
 
 use std::ffi::OsStr;
 use std::io::ErrorKind;
@@ -7,16 +7,17 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use serde::Serialize;
-
 use crate::archive_errors;
 use crate::args::ResourceArgs;
 use crate::dry_run::DRY_RUN;
 use crate::key_args::KeyArgs;
 use crate::open_archive;
+use crate::record::record;
 use crate::report::{CommandResult, Failure, Outcome};
 use crate::ui::Ui;
+use nra_convert::compact::Target;
 use nra_convert::named;
+use nra_convert::select::Selection;
 use nra_format::Error;
 use nra_format::crypt::Keyring;
 use nra_format::nra::recovery::find_current;
@@ -45,21 +46,33 @@ pub struct ChangeArgs {
     resources: ResourceArgs,
 }
 
-/// The result as JSON.
-#[derive(Debug, Serialize)]
-pub struct ChangeSummary {
-    #[serde(flatten)]
-    archive: ArchiveField,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    commit: Option<u64>,
-    dry_run: bool,
-    added: u64,
-    replaced: u64,
-    removed: u64,
-    /// Entries in the archive after the change.
-    entries: u64,
-    /// Bytes by which the archive file grew.
-    added_bytes: u64,
+/// Where commands that rewrite an archive write it.
+#[derive(Debug, clap::Args)]
+pub struct RewriteArgs {
+    /// Write to OUT instead of changing the archive
+    #[arg(short, long, value_name = "OUT")]
+    pub output: Option<PathBuf>,
+    /// Replace OUT if it exists
+    #[arg(short = 'f', long, alias = "force", requires = "output")]
+    overwrite: bool,
+}
+
+impl RewriteArgs {
+    /// Returns the target for rewriting `archive`, which must not be OUT. `action` describes rewriting it in place.
+    pub fn target(&self, archive: &Path, action: &str) -> CommandResult<Target> {
+        check_different_file(archive, self.output.as_deref(), &format!("omit -o to {action} in place"))?;
+        Ok(match &self.output {
+            Some(output) => Target::File { path: output.clone(), overwrite: self.overwrite },
+            None => Target::InPlace,
+        })
+    }
+
+    /// Converts an error of rewriting the archive `name` into a failure.
+    pub fn explain(&self, error: Error, name: &str) -> Failure {
+        let exists = matches!(&error, Error::Io { source, .. } if source.kind() == ErrorKind::AlreadyExists);
+        let failure = explain(error, name);
+        if exists { failure.hint("use -f to replace it, or -o for another name") } else { failure }
+    }
 }
 
 /// An archive opened for a commit.
@@ -75,27 +88,19 @@ pub struct Change {
     commit: u64,
     before: PriorState,
     /// `nra revert` can undo the change. It does not restore keys.
-    pub is_undone: bool,
+    pub is_revertible: bool,
 }
 
 impl ChangeArgs {
     /// Opens the archive for a commit.
-    ///
-    /// # Errors
-    ///
-    /// If the archive cannot be changed.
     pub fn begin(&self) -> CommandResult<Change> {
         self.begin_at(&writable_path(&self.archive)?)
     }
 
     /// As [`ChangeArgs::begin`], after the commit number was split from the name of the archive.
-    ///
-    /// # Errors
-    ///
-    /// If the archive cannot be changed.
     pub fn begin_at(&self, path: &Path) -> CommandResult<Change> {
         let path = check_not_stdin(path)?.to_owned();
-        let name = Quoted::new(path.as_os_str().as_bytes()).to_string();
+        let name = nra_text::quoted(&path);
         let fail = |error| explain(error, &name);
         // Lock the file before unlocking the keys, so that nobody changes them in between.
         let file = FileStore::open(&path).map_err(fail)?;
@@ -109,7 +114,7 @@ impl ChangeArgs {
         let keys = options.encryption.clone();
         let writer = Writer::append(store, options).map_err(fail)?;
         let commit = writer.base().and_then(|base| nra_format::archive::Archive::info(&**base).commit).unwrap_or_default();
-        Ok(Change { writer, name, path, keys, dry_run: self.dry_run, commit, before, is_undone: true })
+        Ok(Change { writer, name, path, keys, dry_run: self.dry_run, commit, before, is_revertible: true })
     }
 }
 
@@ -132,23 +137,33 @@ impl Change {
         }
     }
 
+    /// Warns about patterns without a match. Fails if no entry is selected, `count` being their number.
+    pub fn check_selected(&self, selection: &Selection, count: u64, ui: &Ui) -> CommandResult<()> {
+        if count == 0 && selection.unmatched().is_empty() {
+            let message = format!("{}: all matching entries are excluded; nothing was changed", self.name);
+            return Err(Failure::failed(message));
+        }
+        if count == 0 {
+            return Err(open_archive::no_match(selection, &self.name, "; nothing was changed"));
+        }
+        open_archive::warn_unmatched(selection, ui);
+        Ok(())
+    }
+
     /// Writes the commit (except in a dry run) and reports `what` was done: `removed 3 entries`.
-    ///
-    /// # Errors
-    ///
-    /// If the archive cannot be written; it stays unchanged.
+    /// On error, the archive stays unchanged.
     pub fn finish(self, what: &str, ui: &mut Ui) -> CommandResult {
-        let Self { writer, name, path, dry_run, commit, before, is_undone, .. } = self;
+        let Self { writer, name, path, dry_run, commit, before, is_revertible, .. } = self;
         let progress = ui.progress("writing");
         let finished = writer.finish(&progress);
         drop(progress);
         let (end, stats) = finished.map_err(|error| before.explain(error, &path, &name))?;
         drop(end);
         ui.flush()?;
-        let finished = FinishedCommit { name: &name, before: commit, is_protected: before.is_protected, is_undone, dry_run };
+        let finished = FinishedCommit { name: &name, before: commit, is_protected: before.is_protected, is_revertible, dry_run };
         finished.report(what, &stats, ui);
-        let summary = ChangeSummary {
-            archive: ArchiveField::new(&path),
+        let summary = record! {
+            ..ArchiveField::new(&path),
             commit: (!dry_run).then_some(stats.commit),
             dry_run,
             added: stats.added,
@@ -170,7 +185,7 @@ pub struct FinishedCommit<'a> {
     /// The archive had recovery data.
     pub is_protected: bool,
     /// `nra revert` can undo it.
-    pub is_undone: bool,
+    pub is_revertible: bool,
     /// This is a dry run.
     pub dry_run: bool,
 }
@@ -178,15 +193,15 @@ pub struct FinishedCommit<'a> {
 impl FinishedCommit<'_> {
     /// Reports what was done, the added size and how to undo it.
     pub fn report(&self, what: &str, stats: &WriterStats, ui: &Ui) {
-        let Self { name, before, is_protected, is_undone, dry_run } = *self;
+        let Self { name, before, is_protected, is_revertible, dry_run } = *self;
         if stats.commit == before {
             return ui.console().note(&format!("{name}: no changes"));
         }
         let done = format!("{what} in commit {} (+{})", stats.commit, ui.size(stats.added_bytes));
-        let earlier = before_name(name, before);
+        let earlier = commit_name(name, before);
         ui.console().note(&if dry_run {
             format!("{done}: {DRY_RUN}")
-        } else if !is_undone {
+        } else if !is_revertible {
             done
         } else {
             format!("{done}; undo with nra revert {name}, or read {earlier}")
@@ -199,7 +214,7 @@ impl FinishedCommit<'_> {
     }
 }
 
-fn before_name(name: &str, before: u64) -> String {
+fn commit_name(name: &str, before: u64) -> String {
     match name.strip_suffix('\'') {
         Some(open) => format!("{open}@{before}'"),
         None => format!("{name}@{before}"),
@@ -207,15 +222,12 @@ fn before_name(name: &str, before: u64) -> String {
 }
 
 /// Returns the file of the archive to change.
-///
-/// # Errors
-///
-/// If `name` is an earlier commit or standard input.
+/// Fails for an earlier commit and for standard input.
 pub fn writable_path(name: &Path) -> CommandResult<PathBuf> {
     match open_archive::locate(check_not_stdin(name)?, None)? {
         (path, None) => Ok(path),
         (_, Some(_)) => {
-            let shown = Quoted::new(name.as_os_str().as_bytes()).to_string();
+            let shown = nra_text::quoted(&name);
             Err(Failure::usage(format!("cannot change {shown}: only the newest commit can be changed")))
         }
     }
@@ -229,10 +241,6 @@ fn check_not_stdin(name: &Path) -> CommandResult<&Path> {
 }
 
 /// Checks that the output is not the archive itself.
-///
-/// # Errors
-///
-/// If both are the same file.
 pub fn check_different_file(archive: &Path, output: Option<&Path>, hint: &str) -> CommandResult<()> {
     if output.is_some_and(|output| same_file(archive, output)) {
         return Err(Failure::usage("OUT is the archive itself").hint(hint));
@@ -256,10 +264,6 @@ pub struct PriorState {
 
 impl PriorState {
     /// Reads the state of the archive at `path`.
-    ///
-    /// # Errors
-    ///
-    /// If it cannot be read.
     pub fn at(path: &Path) -> Result<Self, Error> {
         Self::of(&FileSource::open(path)?)
     }
@@ -302,25 +306,9 @@ pub fn explain(error: Error, archive: &str) -> Failure {
 }
 
 /// Parses a path in an archive. Leading `./` and leading and trailing slashes are ignored.
-///
-/// # Errors
-///
-/// If it is not a valid path.
 pub fn entry_path(text: &OsStr) -> CommandResult<EntryPath> {
     EntryPath::new(normal(&nra_text::unquoted(text.as_bytes()))).map_err(|error| {
         let shown = Quoted::new(text.as_bytes()).to_string();
         Failure::usage(format!("invalid path {shown}: {error}"))
     })
-}
-
-/// Returns the failure for patterns that match nothing.
-pub fn nothing_matches(unmatched: &[&[u8]], archive: &str) -> Failure {
-    if unmatched.is_empty() {
-        return Failure::failed(format!("{archive}: all matching entries are excluded; nothing was changed"));
-    }
-    let names: Vec<String> = unmatched.iter().take(3).map(|pattern| Quoted::new(pattern).to_string()).collect();
-    let more =
-        if unmatched.len() > 3 { format!(" and {} more", nra_text::count(unmatched.len() as u64 - 3)) } else { String::new() };
-    let failure = Failure::failed(format!("{archive}: no entry matches {}{more}; nothing was changed", names.join(", ")));
-    failure.hint(format!("use nra list {archive} to list its entries; quote globs"))
 }

@@ -254,10 +254,7 @@ impl Console {
 
     /// Asks a question with the answers `choices` (key, word). Enter selects `default`. `options` names the options that answer
     /// it in advance.
-    ///
-    /// # Errors
-    ///
-    /// If there is no terminal (the failure names `options`), or the user interrupts.
+    /// Fails if there is no terminal (the failure names `options`) or the user interrupts.
     pub fn choose(&self, question: &str, choices: &[(char, &str)], default: char, options: &str) -> CommandResult<char> {
         let question = nra_text::harmless(question);
         if !self.options.interactive {
@@ -303,7 +300,7 @@ fn show_choice(key: char, word: &str) -> String {
 
 /// Reads a line from standard input; an interrupt ends the wait.
 fn read_answer() -> CommandResult<String> {
-    let read = typed(|| {
+    let read = wait_for(|| {
         let mut line = String::new();
         io::stdin().read_line(&mut line).map(|length| (length > 0).then_some(line))
     });
@@ -315,11 +312,7 @@ fn read_answer() -> CommandResult<String> {
 }
 
 /// Calls `read` on another thread and waits for the result; an interrupt ends the wait.
-///
-/// # Errors
-///
-/// The interrupt.
-pub fn typed<T: Send + 'static>(read: impl FnOnce() -> T + Send + 'static) -> CommandResult<T> {
+pub fn wait_for<T: Send + 'static>(read: impl FnOnce() -> T + Send + 'static) -> CommandResult<T> {
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
         // Nobody listens any more after an interrupt.

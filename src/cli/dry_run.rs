@@ -3,8 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::path::Path;
 
-use serde::Serialize;
-
+use crate::record::record;
 use crate::report::{CommandResult, Outcome};
 use crate::ui::Ui;
 use nra_convert::{NullSink, Options, Sink, Source, convert};
@@ -16,29 +15,7 @@ use nra_text::{ArchiveField, PathField};
 /// Suffix of messages about a dry run.
 pub const DRY_RUN: &str = "dry run, nothing written";
 
-/// A path to pack as JSON.
-#[derive(Debug, Serialize)]
-struct EntryRecord<'a> {
-    #[serde(rename = "type")]
-    record: &'static str,
-    #[serde(flatten)]
-    path: PathField<'a>,
-    kind: &'static str,
-}
-
-/// The result of a dry run as JSON.
-#[derive(Debug, Serialize)]
-struct DryRun {
-    #[serde(flatten)]
-    archive: ArchiveField,
-    entries: u64,
-}
-
 /// Lists the entries that `command` would store in `output`.
-///
-/// # Errors
-///
-/// As the dry run of the conversion.
 pub fn list(
     command: &'static str,
     output: &Path,
@@ -57,7 +34,7 @@ pub fn list(
         let mut ui = printer.borrow_mut();
         let bytes = path.as_bytes();
         let printed = if ui.is_json() {
-            ui.record(&EntryRecord { record: "entry", path: PathField::new(bytes), kind: nra_text::kind(kind) })
+            ui.record(&record! { "entry" => ..PathField::new(bytes), kind: nra_text::kind(kind) })
         } else {
             ui.name_line("", bytes, "")
         };
@@ -73,5 +50,5 @@ pub fn list(
         return Err(failure);
     }
     result?;
-    ui.finish(Outcome::Done, "summary", &DryRun { archive: ArchiveField::new(output), entries: entries.get() })
+    ui.finish(Outcome::Done, "summary", &record! { ..ArchiveField::new(output), entries: entries.get() })
 }

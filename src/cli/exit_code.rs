@@ -43,17 +43,4 @@ impl Code {
             _ => Self::Interrupted,
         }
     }
-
-    /// Returns the name of the code in JSON.
-    pub(super) fn kind(self) -> &'static str {
-        match self {
-            Self::Done => "done",
-            Self::Failed => "failed",
-            Self::Usage => "usage",
-            Self::Degraded => "degraded",
-            Self::Damaged => "damaged",
-            Self::Key => "key",
-            Self::HungUp | Self::Interrupted | Self::Quit | Self::Terminated => "interrupted",
-        }
-    }
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 
-use crate::args::{FilterArgs, ListArgs, PatternArgs, Rule, RuleArgs};
+use crate::args::{FilterArgs, ListArgs, PatternArgs, Rule, RuleArgs, in_order};
 use crate::report::{CommandResult, Failure};
 use nra_convert::rules::Rules;
 use nra_convert::select::Selection;
@@ -64,14 +64,12 @@ struct RawInputArgs {
 
 impl FromArgMatches for InputArgs {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let raw = RawInputArgs::from_arg_matches(matches)?;
-        let indices = |name: &str| matches.indices_of(name).into_iter().flatten().collect::<Vec<_>>();
-        let mut rules: Vec<(usize, InputRule)> = Vec::new();
-        rules.extend(indices("inputs").into_iter().zip(raw.inputs.into_iter().map(InputRule::Path)));
-        rules.extend(indices("directories").into_iter().zip(raw.directories.into_iter().map(InputRule::Directory)));
-        rules.extend(indices("lists").into_iter().zip(raw.lists.into_iter().map(InputRule::List)));
-        rules.sort_by_key(|(index, _)| *index);
-        Ok(Self { rules: rules.into_iter().map(|(_, rule)| rule).collect(), null: raw.null })
+        let RawInputArgs { inputs, directories, lists, null } = RawInputArgs::from_arg_matches(matches)?;
+        let inputs = inputs.into_iter().map(InputRule::Path).collect();
+        let directories = directories.into_iter().map(InputRule::Directory).collect();
+        let lists = lists.into_iter().map(InputRule::List).collect();
+        let rules = in_order(matches, [("inputs", inputs), ("directories", directories), ("lists", lists)]);
+        Ok(Self { rules, null })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
@@ -92,15 +90,11 @@ impl Args for InputArgs {
 
 impl InputArgs {
     /// Returns the inputs, including those read from lists.
-    ///
-    /// # Errors
-    ///
-    /// If a list cannot be read, or there are no inputs.
     pub fn inputs(&self) -> CommandResult<Vec<Input>> {
         let mut inputs = Vec::new();
         let mut directory: Option<PathBuf> = None;
         if let Some(InputRule::Directory(last)) = self.rules.last() {
-            let shown = Quoted::new(last.as_os_str().as_encoded_bytes());
+            let shown = nra_text::quoted(&last);
             return Err(
                 Failure::usage(format!("-C {shown} must precede an input")).hint("use -C DIR . to pack the content of DIR")
             );
@@ -140,19 +134,12 @@ impl InputArgs {
 }
 
 /// Returns the filter that the options describe.
-///
-/// # Errors
-///
-/// As [`rules`].
 pub fn filter(args: &FilterArgs) -> CommandResult<Filter> {
     Ok(Filter { rules: rules(&args.rules)?, gitignore: args.gitignore, skip_vcs: args.ignore_vcs, ..Filter::default() })
 }
 
 /// Returns the exclude rules, including those read from files.
-///
-/// # Errors
-///
-/// If a pattern is invalid, an include precedes all excludes, or a file cannot be read.
+/// An include rule before all exclude rules is an error.
 pub fn rules(args: &RuleArgs) -> CommandResult<Rules> {
     let mut rules = Rules::default();
     for rule in &args.0 {
@@ -179,10 +166,6 @@ pub fn rules(args: &RuleArgs) -> CommandResult<Rules> {
 }
 
 /// Returns the selection described by patterns, rules and lists.
-///
-/// # Errors
-///
-/// If a glob is invalid, or a list cannot be read or is empty.
 pub fn selection(args: &PatternArgs) -> CommandResult<Selection> {
     // A quoted name stands for one entry, even if it contains glob characters.
     let (quoted, patterns): (Vec<_>, Vec<_>) =
@@ -192,10 +175,7 @@ pub fn selection(args: &PatternArgs) -> CommandResult<Selection> {
 }
 
 /// Reads the paths from all lists.
-///
-/// # Errors
-///
-/// If a list cannot be read or is empty: an empty list would select everything.
+/// An empty list is an error, because it would select everything.
 pub fn listed(args: &ListArgs) -> CommandResult<Vec<Box<[u8]>>> {
     let mut paths: Vec<Box<[u8]>> = Vec::new();
     for list in &args.files_from {
@@ -217,7 +197,7 @@ fn names(text: &[u8], null: bool) -> impl Iterator<Item = Cow<'_, [u8]>> {
 
 /// Returns the name of a list for messages.
 fn shown(list: &Path) -> String {
-    if is_stdin(list) { STANDARD_INPUT.to_owned() } else { Quoted::new(list.as_os_str().as_bytes()).to_string() }
+    if is_stdin(list) { STANDARD_INPUT.to_owned() } else { nra_text::quoted(&list) }
 }
 
 fn is_stdin(path: &Path) -> bool {

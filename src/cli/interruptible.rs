@@ -24,10 +24,6 @@ pub struct InterruptibleReader {
 
 impl InterruptibleReader {
     /// Starts reading. When `stopped` returns `true`, reading fails with [`Error::Cancelled`].
-    ///
-    /// # Errors
-    ///
-    /// If no thread can be started.
     pub fn new(mut reader: impl Read + Send + 'static, stopped: fn() -> bool) -> io::Result<Self> {
         let (sender, full) = bounded(BUFFERS);
         let work = move || {

@@ -53,7 +53,7 @@ impl KeyArgs {
     }
 
     /// Returns whether the user asked for a prompt.
-    pub fn asks(&self) -> bool {
+    pub fn prompts(&self) -> bool {
         self.ask
     }
 

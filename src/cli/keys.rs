@@ -12,7 +12,7 @@ use std::sync::Arc;
 use zeroize::Zeroizing;
 
 use crate::archive_errors::{KEY_HINT, explain};
-use crate::console::typed;
+use crate::console::wait_for;
 use crate::key_args::{KeyArgs, NewKeyArgs};
 use crate::report::{CommandResult, Failure};
 use crate::signals::{self, CleanStop};
@@ -20,7 +20,6 @@ use nra_format::Error;
 use nra_format::archive::{Archive, OpenOptions};
 use nra_format::crypt::{KEY_LEN, Keyring, Secret};
 use nra_format::nra::reader::NraReader;
-use nra_format::path::Quoted;
 use nra_format::source::{FileSource, ReadAt};
 
 /// Longest file with a password or key, bytes.
@@ -32,80 +31,62 @@ const NEW_HINT: &str = "use --new-password-file or --new-key-file";
 
 impl KeyArgs {
     /// Returns the password or key from the options, without a prompt.
-    fn by_options(&self) -> CommandResult<Option<Secret>> {
-        by_options(self.password.as_ref(), self.password_file.as_deref(), self.key_file.as_deref())
+    fn from_options(&self) -> CommandResult<Option<Secret>> {
+        from_options(self.password.as_ref(), self.password_file.as_deref(), self.key_file.as_deref())
     }
 
     /// Returns the password or key from options or variables.
-    fn given(&self) -> CommandResult<Option<Secret>> {
-        self.by_options()?.map_or_else(by_variables, |secret| Ok(Some(secret)))
+    fn without_prompt(&self) -> CommandResult<Option<Secret>> {
+        self.from_options()?.map_or_else(from_environment, |secret| Ok(Some(secret)))
     }
 
     /// Returns the password or key for the archive `name` before it is opened.
-    ///
-    /// # Errors
-    ///
-    /// If a file or variable is invalid, or the prompt fails.
-    pub fn to_open(&self, name: &str) -> CommandResult<Option<Secret>> {
-        if self.ask { ask(&format!("Password for {name}: ")).map(Some) } else { self.given() }
+    pub fn for_opening(&self, name: &str) -> CommandResult<Option<Secret>> {
+        if self.ask { prompt_password(&format!("Password for {name}: ")).map(Some) } else { self.without_prompt() }
     }
 
     /// Calls `open` with the password or key for the archive `name`. Prompts if one is needed and allows three attempts.
-    ///
-    /// # Errors
-    ///
-    /// If a file or variable is invalid, or the prompt fails. The result of `open` is inside.
+    /// The outer error is that of a password or prompt, the inner one that of `open`.
     pub fn open<T>(
         &self,
         name: &str,
         mut open: impl FnMut(Option<Secret>) -> Result<T, Error>,
     ) -> CommandResult<Result<T, Error>> {
         if !self.ask {
-            let given = self.given()?;
+            let given = self.without_prompt()?;
             let is_given = given.is_some();
             match open(given) {
-                Err(Error::KeyNeeded) if !is_given && !self.silent && can_ask() => {}
+                Err(Error::KeyNeeded) if !is_given && !self.silent && can_prompt() => {}
                 opened => return Ok(opened),
             }
         }
-        let mut opened = open(Some(ask(&format!("Password for {name}: "))?));
+        let mut opened = open(Some(prompt_password(&format!("Password for {name}: "))?));
         for _ in 1..TRIES {
             if !matches!(opened, Err(Error::WrongKey)) {
                 break;
             }
-            opened = open(Some(ask(&format!("Wrong password for {name}, try again: "))?));
+            opened = open(Some(prompt_password(&format!("Wrong password for {name}, try again: "))?));
         }
         Ok(opened)
     }
 
     /// Prompts for the password of the archive `name`; `None` if there is no terminal.
-    ///
-    /// # Errors
-    ///
-    /// If the prompt fails.
-    pub fn when_needed(&self, name: &str) -> CommandResult<Option<Secret>> {
-        if self.silent || !can_ask() { Ok(None) } else { ask(&format!("Password for {name}: ")).map(Some) }
+    pub fn prompt(&self, name: &str) -> CommandResult<Option<Secret>> {
+        if self.silent || !can_prompt() { Ok(None) } else { prompt_password(&format!("Password for {name}: ")).map(Some) }
     }
 
     /// Returns the password or key of a new archive.
-    ///
-    /// # Errors
-    ///
-    /// If there is none and no terminal; otherwise as [`KeyArgs::to_open`].
-    pub fn for_new(&self) -> CommandResult<Secret> {
+    /// Fails if there is none and no terminal.
+    pub fn for_new_archive(&self) -> CommandResult<Secret> {
         if !self.ask
-            && let Some(secret) = self.given()?
+            && let Some(secret) = self.without_prompt()?
         {
             return Ok(secret);
         }
-        ask_twice("Password: ")
+        prompt_twice("Password: ")
     }
 
     /// Returns the keys of the archive `name` in `source`, unlocked; `None` if it is not encrypted.
-    ///
-    /// # Errors
-    ///
-    /// If the key is missing or wrong.
     pub fn unlock(&self, source: &Arc<dyn ReadAt>, name: &str) -> CommandResult<Option<Keyring>> {
         if !matches!(NraReader::keys(Arc::clone(source)), Ok(Some(_))) {
             return Ok(None);
@@ -116,12 +97,8 @@ impl KeyArgs {
     }
 
     /// As [`KeyArgs::unlock`], for the archive at `path`.
-    ///
-    /// # Errors
-    ///
-    /// As [`KeyArgs::unlock`], and if the file cannot be read.
     pub fn unlock_file(&self, path: &Path) -> CommandResult<Option<Keyring>> {
-        let name = Quoted::new(path.as_os_str().as_bytes()).to_string();
+        let name = nra_text::quoted(&path);
         let source: Arc<dyn ReadAt> = Arc::new(FileSource::open(path).map_err(|error| explain(error, &name))?);
         self.unlock(&source, &name)
     }
@@ -129,20 +106,21 @@ impl KeyArgs {
 
 impl NewKeyArgs {
     /// Returns the new password or key. Prompts if no option gives it.
-    ///
-    /// # Errors
-    ///
-    /// If there is none and no terminal, or a file is invalid.
+    /// Fails if there is none and no terminal.
     pub fn secret(&self) -> CommandResult<Secret> {
         let files = (self.new_password_file.as_deref(), self.new_key_file.as_deref());
-        match by_options(self.new_password.as_ref(), files.0, files.1)? {
+        match from_options(self.new_password.as_ref(), files.0, files.1)? {
             Some(secret) => Ok(secret),
-            None => ask_twice("New password: ").map_err(|failure| if can_ask() { failure } else { no_terminal(NEW_HINT) }),
+            None => prompt_twice("New password: ").map_err(|failure| if can_prompt() { failure } else { no_terminal(NEW_HINT) }),
         }
     }
 }
 
-fn by_options(password: Option<&Secret>, password_file: Option<&Path>, key_file: Option<&Path>) -> CommandResult<Option<Secret>> {
+fn from_options(
+    password: Option<&Secret>,
+    password_file: Option<&Path>,
+    key_file: Option<&Path>,
+) -> CommandResult<Option<Secret>> {
     if let Some(path) = password_file {
         return password_of(path).map(Some);
     }
@@ -153,7 +131,7 @@ fn by_options(password: Option<&Secret>, password_file: Option<&Path>, key_file:
 }
 
 /// Returns the key or password from the environment. The key takes precedence.
-fn by_variables() -> CommandResult<Option<Secret>> {
+fn from_environment() -> CommandResult<Option<Secret>> {
     let variable = |name| {
         let value = std::env::var_os(name).filter(|value| !value.is_empty())?;
         Some(Zeroizing::new(value.into_encoded_bytes()))
@@ -205,11 +183,11 @@ fn key_of(path: &Path) -> CommandResult<Secret> {
 }
 
 fn shown(path: &Path) -> String {
-    Quoted::new(path.as_os_str().as_bytes()).to_string()
+    nra_text::quoted(&path)
 }
 
 /// Returns whether there is a terminal for prompts.
-fn can_ask() -> bool {
+fn can_prompt() -> bool {
     (io::stderr().is_terminal() || io::stdin().is_terminal()) && File::open("/dev/tty").is_ok()
 }
 
@@ -217,8 +195,8 @@ fn no_terminal(hint: &str) -> Failure {
     Failure::key("cannot prompt for the password: no terminal").hint(hint)
 }
 
-fn ask(question: &str) -> CommandResult<Secret> {
-    if !can_ask() {
+fn prompt_password(question: &str) -> CommandResult<Secret> {
+    if !can_prompt() {
         return Err(no_terminal(KEY_HINT));
     }
     let terminal = File::open("/dev/tty").and_then(|terminal| {
@@ -229,7 +207,7 @@ fn ask(question: &str) -> CommandResult<Secret> {
         // An interrupt must not end the process here: it would leave the terminal without echo.
         let _clean_stop = CleanStop::begin();
         let question = question.to_owned();
-        typed(move || rpassword::prompt_password(question).map(Zeroizing::new)).inspect_err(|_| {
+        wait_for(move || rpassword::prompt_password(question).map(Zeroizing::new)).inspect_err(|_| {
             if let Ok((terminal, modes)) = &terminal {
                 // If this fails, the terminal stays without echo; there is no way to report it.
                 let _ = rustix::termios::tcsetattr(terminal, rustix::termios::OptionalActions::Now, modes);
@@ -246,9 +224,9 @@ fn ask(question: &str) -> CommandResult<Secret> {
     Ok(Secret::password(answer.as_bytes()))
 }
 
-fn ask_twice(question: &str) -> CommandResult<Secret> {
-    let first = ask(question)?;
-    let second = ask("Repeat password: ")?;
+fn prompt_twice(question: &str) -> CommandResult<Secret> {
+    let first = prompt_password(question)?;
+    let second = prompt_password("Repeat password: ")?;
     match (&first, &second) {
         (Secret::Password(a), Secret::Password(b)) if a == b => Ok(first),
         _ => Err(Failure::key("the passwords do not match")),

@@ -2,34 +2,38 @@
 //!
 //! A command parses arguments, calls the library once and prints the result. The library crates never print.
 
-pub mod archive_errors;
-pub mod args;
-pub mod attributes;
-pub mod change;
-pub mod command_line;
-pub mod commands;
+// Records have a type parameter for each field, of the same name.
+#![allow(non_camel_case_types)]
+
+mod archive_errors;
+mod args;
+mod attributes;
+mod change;
+mod command_line;
+mod commands;
 pub mod console;
-pub mod description;
-pub mod dry_run;
-pub mod exit_code;
-pub mod help;
-pub mod inputs;
-pub mod interruptible;
-pub mod key_args;
-pub mod keys;
-pub mod legacy_args;
-pub mod listing;
-pub mod open_archive;
-pub mod output;
-pub mod pack_args;
+mod description;
+mod dry_run;
+mod exit_code;
+mod help;
+mod inputs;
+mod interruptible;
+mod key_args;
+mod keys;
+mod legacy_args;
+mod listing;
+mod open_archive;
+mod output;
+mod pack_args;
 pub mod progress;
-pub mod report;
+mod record;
+mod report;
 pub mod signals;
-pub mod suggestions;
-pub mod tree;
-pub mod ui;
-pub mod usage_errors;
-pub mod watched_file;
+mod suggestions;
+mod tree;
+mod ui;
+mod usage_errors;
+mod watched_file;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

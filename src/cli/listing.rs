@@ -1,11 +1,10 @@
-//! Entries as text lines and as JSON, shared by `list` and `find`.
+//! Entries as text lines and as JSON.
 
 use std::collections::BTreeMap;
 use std::io;
 
 use serde::Serialize;
 
-use crate::archive_errors;
 use crate::description::DescriptionRecord;
 use crate::open_archive::Opened;
 use crate::report::{CommandResult, Failure};
@@ -26,6 +25,23 @@ pub struct Columns {
     pub digest: bool,
     /// Raw paths, terminated by NUL.
     pub null: bool,
+}
+
+/// Totals of the listed entries.
+#[derive(Debug, Default, Serialize)]
+pub struct Totals {
+    /// Number of entries.
+    pub entries: u64,
+    /// Their content, bytes.
+    pub content_bytes: u64,
+}
+
+impl Totals {
+    /// Counts an entry.
+    pub fn count(&mut self, entry: &Entry) {
+        self.entries += 1;
+        self.content_bytes = self.content_bytes.saturating_add(entry.size);
+    }
 }
 
 /// Properties that are looked up on request.
@@ -83,7 +99,7 @@ impl<'a> EntryRecord<'a> {
     /// Wraps an entry.
     pub fn new(entry: &'a Entry, facts: Facts) -> Self {
         let owner = entry.metadata.owner.as_ref();
-        let name = |bytes: &[u8]| (!bytes.is_empty()).then(|| String::from_utf8_lossy(bytes).into_owned());
+        let name = |bytes: &[u8]| (!bytes.is_empty()).then(|| lossy(bytes));
         let target = (entry.kind == Kind::Symlink).then(|| PathField::new(&entry.target));
         let (target, target_b64) = target.map_or((None, None), |field| (Some(field.path.into_owned()), field.path_b64));
         Self {
@@ -102,13 +118,8 @@ impl<'a> EntryRecord<'a> {
             stored_bytes: facts.stored_bytes,
             link_group: Some(entry.link_group).filter(|&group| group != 0),
             device: entry.device.map(|device| [device.major, device.minor]),
-            attributes: entry
-                .metadata
-                .attributes
-                .iter()
-                .map(|attribute| String::from_utf8_lossy(&attribute.name).into_owned())
-                .collect(),
-            tags: given(entry).map(|(name, value)| (lossy(name), lossy(value))).collect(),
+            attributes: entry.metadata.attributes.iter().map(|attribute| lossy(&attribute.name)).collect(),
+            tags: user_defined(entry).map(|(name, value)| (lossy(name), lossy(value))).collect(),
             digest: facts.digest.map(|digest| digest.to_string()),
             inside: facts.inside.map(DescriptionRecord::from),
         }
@@ -116,13 +127,9 @@ impl<'a> EntryRecord<'a> {
 }
 
 /// Returns names and values of the user-defined attributes of an entry.
-pub fn given(entry: &Entry) -> impl Iterator<Item = (&[u8], &[u8])> {
-    entry
-        .metadata
-        .attributes
-        .iter()
-        .filter(|attribute| attribute.is_user_defined())
-        .map(|attribute| (&*attribute.name, &*attribute.value))
+fn user_defined(entry: &Entry) -> impl Iterator<Item = (&[u8], &[u8])> {
+    let attributes = entry.metadata.attributes.iter().filter(|attribute| attribute.is_user_defined());
+    attributes.map(|attribute| (&*attribute.name, &*attribute.value))
 }
 
 fn lossy(bytes: &[u8]) -> String {
@@ -130,19 +137,12 @@ fn lossy(bytes: &[u8]) -> String {
 }
 
 /// Looks up the digests of entries. Damage is reported as a warning.
-///
-/// # Errors
-///
-/// All errors except damage.
 pub fn digests(entries: &[Entry], opened: &Opened, ui: &Ui) -> CommandResult<Vec<Option<Digest>>> {
-    in_order_of_storage(entries, |entry| {
-        let digest = opened.archive.digest(entry);
-        Ok(archive_errors::intact_content(digest, entry.path.as_bytes(), &opened.name, ui.console())?.flatten())
-    })
+    in_storage_order(entries, |entry| Ok(opened.intact(opened.archive.digest(entry), entry, ui.console())?.flatten()))
 }
 
 /// Calls `read` for each entry in storage order. The results are in the order of `entries`.
-fn in_order_of_storage<T>(entries: &[Entry], mut read: impl FnMut(&Entry) -> CommandResult<T>) -> CommandResult<Vec<T>> {
+fn in_storage_order<T>(entries: &[Entry], mut read: impl FnMut(&Entry) -> CommandResult<T>) -> CommandResult<Vec<T>> {
     let mut order: Vec<usize> = (0..entries.len()).collect();
     order.sort_by_key(|&index| entries[index].position());
     let mut results = Vec::with_capacity(entries.len());
@@ -154,16 +154,11 @@ fn in_order_of_storage<T>(entries: &[Entry], mut read: impl FnMut(&Entry) -> Com
 }
 
 /// Looks up the properties that the columns need, except digests. Damage is reported as a warning.
-///
-/// # Errors
-///
-/// All errors except damage.
 pub fn facts(entry: &Entry, columns: Columns, opened: &Opened, ui: &Ui) -> CommandResult<Facts> {
     let mut facts = Facts::default();
     let path = entry.path.as_bytes();
     if columns.long && entry.kind == Kind::File {
-        facts.stored_bytes =
-            archive_errors::intact_content(opened.archive.stored_bytes(entry), path, &opened.name, ui.console())?.flatten();
+        facts.stored_bytes = opened.intact(opened.archive.stored_bytes(entry), entry, ui.console())?.flatten();
     }
     if columns.long || ui.is_json() {
         facts.inside = opened.archive.describe(Some(entry)).or_else(|error| match error {
@@ -180,11 +175,7 @@ pub fn facts(entry: &Entry, columns: Columns, opened: &Opened, ui: &Ui) -> Comma
 }
 
 impl Ui {
-    /// Prints an entry in the form of the result.
-    ///
-    /// # Errors
-    ///
-    /// If standard output cannot be written.
+    /// Prints an entry as a line or as JSON.
     pub fn entry(&mut self, entry: &Entry, facts: Facts, columns: Columns) -> CommandResult<()> {
         if self.is_json() {
             return self.record(&EntryRecord::new(entry, facts));
@@ -196,7 +187,7 @@ impl Ui {
     fn entry_line(&mut self, entry: &Entry, facts: Facts, columns: Columns) -> io::Result<()> {
         let path = entry.path.as_bytes();
         let terminal = self.stdout_is_terminal();
-        let size = if columns.long { self.shown_size(entry) } else { String::new() };
+        let size = if columns.long { self.size_text(entry) } else { String::new() };
         let style = self.kind_style(entry.kind);
         let out = self.out();
         if columns.digest {
@@ -229,8 +220,8 @@ impl Ui {
         if let Some(table) = facts.inside.as_ref().filter(|table| columns.long && !table.brief.is_empty()) {
             write!(out, "  {}", nra_text::harmless(&table.brief))?;
         }
-        if columns.long && given(entry).next().is_some() {
-            let shown = given(entry).map(|(name, value)| {
+        if columns.long && user_defined(entry).next().is_some() {
+            let shown = user_defined(entry).map(|(name, value)| {
                 let sign = if value.is_empty() { "" } else { "=" };
                 nra_text::harmless(&format!("{}{sign}{}", lossy(name), lossy(value)))
             });
@@ -240,7 +231,7 @@ impl Ui {
     }
 
     /// Returns the size of a file, the numbers of a device, or `-`.
-    fn shown_size(&self, entry: &Entry) -> String {
+    fn size_text(&self, entry: &Entry) -> String {
         match (entry.kind, entry.device) {
             (Kind::File, _) => self.column(entry.size),
             (_, Some(device)) => format!("{}, {}", device.major, device.minor),
@@ -276,7 +267,7 @@ mod tests {
         };
         let entries = [("a", 7), ("b", 3), ("c", 9), ("d", 0)].map(entry);
         let mut read = Vec::new();
-        let results = in_order_of_storage(&entries, |entry| {
+        let results = in_storage_order(&entries, |entry| {
             read.push(entry.position().1);
             Ok(entry.path.to_string())
         });

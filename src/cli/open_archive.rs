@@ -1,4 +1,4 @@
-//! Steps shared by commands that read an archive: open it, select entries, report missing entries and damage.
+//! Steps shared by commands that read an archive: opening it, selecting entries, reporting missing entries and damage.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -8,8 +8,9 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::archive_errors;
+use crate::archive_errors::{self, or_damage};
 use crate::args::{ArchiveArg, ContainerArgs, ResourceArgs};
+use crate::console::Console;
 use crate::interruptible::InterruptibleReader;
 use crate::key_args::KeyArgs;
 use crate::report::{CommandResult, Failure, Outcome};
@@ -21,6 +22,7 @@ use nra_format::Error;
 use nra_format::Result as FormatResult;
 use nra_format::archive::{self, Archive, OpenOptions, extension_mismatch, open_path, open_stream};
 use nra_format::container::Container;
+use nra_format::entry::Entry;
 use nra_format::error::{STANDARD_INPUT, Subject};
 use nra_format::nra::reader::NraReader;
 use nra_format::path::Quoted;
@@ -39,29 +41,35 @@ pub struct Opened {
     needless_key: bool,
 }
 
+impl Opened {
+    /// Iterates over the selected entries. Reports damage of the index as a warning.
+    pub fn entries<'a>(
+        &'a self,
+        selection: &'a Selection,
+        ui: &Ui,
+    ) -> CommandResult<impl Iterator<Item = CommandResult<Entry>> + use<'a>> {
+        let entries = selection.entries(&*self.archive).map_err(|error| archive_errors::explain(error, &self.name))?;
+        let console = Arc::clone(ui.console());
+        Ok(entries.filter_map(move |entry| archive_errors::intact(entry, &console).transpose()))
+    }
+
+    /// Returns the result of reading the content of an entry. Reports damage as a warning and returns `None`.
+    pub fn intact<T>(&self, result: FormatResult<T>, entry: &Entry, console: &Console) -> CommandResult<Option<T>> {
+        or_damage(result, entry.path.as_bytes(), console).map_err(|error| archive_errors::explain(error, &self.name))
+    }
+}
+
 /// Opens the archive of the command line. `-` is read from standard input into memory.
-///
-/// # Errors
-///
-/// If the archive cannot be opened. The message names it.
 pub fn open(argument: &ArchiveArg, resources: &ResourceArgs, ui: &Ui) -> CommandResult<Opened> {
     open_with(&argument.archive, argument.at, &argument.container, &argument.keys, resources, Some(ui))
 }
 
 /// As [`open`], without progress.
-///
-/// # Errors
-///
-/// As [`open`].
 pub fn open_quietly(argument: &ArchiveArg, resources: &ResourceArgs) -> CommandResult<Opened> {
     open_with(&argument.archive, argument.at, &argument.container, &argument.keys, resources, None)
 }
 
 /// Opens the archive `name` (see [`locate`]), at commit `at` if that is given.
-///
-/// # Errors
-///
-/// As [`open`].
 pub fn open_at(name: &Path, at: Option<u64>, keys: &KeyArgs, resources: &ResourceArgs, ui: &Ui) -> CommandResult<Opened> {
     open_with(name, at, &ContainerArgs::default(), keys, resources, Some(ui))
 }
@@ -81,13 +89,13 @@ fn open_with(
     let name = match commit {
         _ if is_stdin(&path) => STANDARD_INPUT.to_owned(),
         Some(number) => Quoted::new(&[path.as_os_str().as_bytes(), b"@", number.to_string().as_bytes()].concat()).to_string(),
-        None => Quoted::new(path.as_os_str().as_bytes()).to_string(),
+        None => nra_text::quoted(&path),
     };
     // A named pipe, such as a shell creates for <(…).
     let is_pipe = path.metadata().is_ok_and(|status| status.file_type().is_fifo());
     let opened = if is_stdin(&path) || is_pipe {
         // A stream cannot be read again when it turns out to be encrypted.
-        options.key = keys.to_open(&name)?;
+        options.key = keys.for_opening(&name)?;
         if is_pipe {
             let pipe = File::open(&path).map_err(|error| Error::io("open", path.as_os_str().as_bytes(), error));
             pipe.and_then(|mut pipe| open_stream(&mut pipe, path.as_os_str().as_bytes(), &options))
@@ -116,10 +124,7 @@ fn open_with(
 }
 
 /// Splits `name` into file and commit: `A@N` is commit N of A, unless a file of exactly that name exists.
-///
-/// # Errors
-///
-/// If `at` is a different commit, or the name is a URL.
+/// Fails if `at` is a different commit or the name is a URL.
 pub fn locate(name: &Path, at: Option<u64>) -> CommandResult<(PathBuf, Option<u64>)> {
     let bytes = name.as_os_str().as_bytes();
     if is_url(bytes) && name.symlink_metadata().is_err() {
@@ -150,10 +155,7 @@ fn open_stdin(options: &OpenOptions) -> CommandResult<FormatResult<Box<dyn Archi
 }
 
 /// Returns standard input for reading an archive.
-///
-/// # Errors
-///
-/// If it is a terminal.
+/// Fails if it is a terminal.
 pub fn stdin() -> CommandResult<io::Stdin> {
     let stdin = io::stdin();
     if stdin.is_terminal() {
@@ -163,10 +165,6 @@ pub fn stdin() -> CommandResult<io::Stdin> {
 }
 
 /// Returns standard input for work that can be interrupted while it waits for data.
-///
-/// # Errors
-///
-/// As [`stdin`], and if no thread can be started.
 pub fn interruptible_stdin() -> CommandResult<InterruptibleReader> {
     InterruptibleReader::new(stdin()?, signals::stopped).map_err(|error| Error::io("read", Subject::StandardInput, error).into())
 }
@@ -185,31 +183,39 @@ pub fn not_found(path: &[u8], opened: &Opened) -> Failure {
 }
 
 /// Reports remarks about the archive and patterns without a match. Call it before the last output.
-///
-/// # Errors
-///
-/// If there are patterns and none of them matched.
+/// Fails if there are patterns and none of them matched.
 pub fn conclude(opened: &Opened, selection: &Selection, matched: bool, ui: &Ui) -> CommandResult<Outcome> {
-    remark(opened, ui);
-    let unmatched = selection.unmatched();
-    if !matched && !unmatched.is_empty() && ui.console().severity() != Some(Severity::Damage) {
-        let shown = |pattern: &&[u8]| {
-            let fault = selection.fault(pattern).map_or_else(String::new, |fault| format!(" (invalid glob: {fault})"));
-            format!("{}{fault}", Quoted::new(pattern))
-        };
-        let names: Vec<String> = unmatched.iter().take(3).map(shown).collect();
-        let more = if unmatched.len() > 3 { format!(" and {} more", unmatched.len() - 3) } else { String::new() };
-        let failure = Failure::failed(format!("{}: no entry matches {}{more}", opened.name, names.join(", ")));
-        return Err(failure.hint(format!("use nra list {} to list its entries; quote globs", opened.name)));
+    report_remarks(opened, ui);
+    if !matched && !selection.unmatched().is_empty() && ui.console().severity() != Some(Severity::Damage) {
+        return Err(no_match(selection, &opened.name, ""));
     }
-    for pattern in unmatched {
-        ui.console().warn(Warning::degraded(pattern, "no entry matches"));
-    }
+    warn_unmatched(selection, ui);
     Ok(Outcome::Done)
 }
 
+/// Returns the failure that no entry of `archive` matches a pattern. `consequence` is appended to the message.
+pub fn no_match(selection: &Selection, archive: &str, consequence: &str) -> Failure {
+    let unmatched = selection.unmatched();
+    let shown = |pattern: &&[u8]| {
+        let error = selection.glob_error(pattern).map_or_else(String::new, |error| format!(" (invalid glob: {error})"));
+        format!("{}{error}", Quoted::new(pattern))
+    };
+    let names: Vec<String> = unmatched.iter().take(3).map(shown).collect();
+    let more = unmatched.len().saturating_sub(names.len());
+    let more = if more > 0 { format!(" and {} more", nra_text::count(more as u64)) } else { String::new() };
+    let failure = Failure::failed(format!("{archive}: no entry matches {}{more}{consequence}", names.join(", ")));
+    failure.hint(format!("use nra list {archive} to list its entries; quote globs"))
+}
+
+/// Warns about patterns that match no entry.
+pub fn warn_unmatched(selection: &Selection, ui: &Ui) {
+    for pattern in selection.unmatched() {
+        ui.console().warn(Warning::degraded(pattern, "no entry matches"));
+    }
+}
+
 /// Warns if the extension of an archive does not fit its format. Returns whether it warned.
-pub fn remark_name(path: &Path, container: Container, ui: &Ui) -> bool {
+pub fn warn_extension_mismatch(path: &Path, container: Container, ui: &Ui) -> bool {
     let misleads = extension_mismatch(path.as_os_str().as_bytes(), container);
     let is_misnamed = misleads.is_some();
     if let Some(message) = misleads {
@@ -220,25 +226,22 @@ pub fn remark_name(path: &Path, container: Container, ui: &Ui) -> bool {
 }
 
 /// Reports remarks about the state of the archive.
-pub fn remark(opened: &Opened, ui: &Ui) {
+pub fn report_remarks(opened: &Opened, ui: &Ui) {
     if opened.needless_key {
         let message = format!("{}: not encrypted, so it may come from anyone; the key was not used", opened.name);
         ui.console().warn(Warning::remark([], message));
     }
-    remark_name(&opened.path, opened.archive.container(), ui);
+    warn_extension_mismatch(&opened.path, opened.archive.container(), ui);
     let damage = opened.archive.is_index_damaged();
     let severity = match (damage, opened.archive.skips_entries()) {
         (true, _) => Severity::Damage,
         (false, true) => Severity::Degraded,
         (false, false) => Severity::Remark,
     };
-    let mut remarks = opened.archive.remarks();
     // Data of a running append is not the remains of an unfinished one.
-    if let Some(unfinished) =
-        NraReader::downcast(&*opened.archive).and_then(NraReader::trailing_remark).filter(|_| !damage && is_locked(&opened.path))
-    {
-        remarks.retain(|remark| remark != unfinished);
-    }
+    let changing =
+        NraReader::downcast(&*opened.archive).filter(|reader| !damage && reader.has_trailing_bytes() && is_locked(&opened.path));
+    let mut remarks = changing.map_or_else(|| opened.archive.remarks(), NraReader::remarks_during_append);
     if damage && remarks.is_empty() {
         remarks.push("the index is damaged; entries were found by scanning blocks".to_owned());
     }
@@ -248,11 +251,7 @@ pub fn remark(opened: &Opened, ui: &Ui) {
 }
 
 /// Builds a thread pool of the size that `-j` sets; one thread for an archive that is read sequentially.
-///
-/// # Errors
-///
-/// If threads cannot be started.
-pub fn threads(resources: &ResourceArgs, archive: &dyn Archive) -> CommandResult<rayon::ThreadPool> {
+pub fn thread_pool(resources: &ResourceArgs, archive: &dyn Archive) -> CommandResult<rayon::ThreadPool> {
     let threads = if archive.is_sequential() { 1 } else { resources.threads() };
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
     pool.map_err(|error| Failure::failed(format!("cannot start threads: {error}")))

@@ -7,7 +7,7 @@ use std::path::Path;
 use clap::ValueEnum;
 
 use crate::args::{FilterArgs, KeepArgs, MIN_MEMORY, ResourceArgs, parse_percent};
-use crate::attributes::{self, Of};
+use crate::attributes::{self, Scope};
 use crate::inputs;
 use crate::report::{CommandResult, Failure};
 use crate::ui::Ui;
@@ -19,7 +19,7 @@ use nra_format::codec::{Codec, Method};
 use nra_format::entry::{Attribute, Timestamp};
 use nra_format::limits::MAX_DICTIONARY;
 use nra_format::nra::writer::{DictionaryPolicy, WriterOptions};
-use nra_format::path::{Quoted, normal};
+use nra_format::path::normal;
 
 /// Level of `--fast`.
 const FAST_LEVEL: i32 = 1;
@@ -84,10 +84,7 @@ impl RecoveryArgs {
     }
 
     /// Adds recovery data to the archive `output` and reports its size.
-    ///
-    /// # Errors
-    ///
-    /// If the file cannot be read or written. The archive itself stays complete.
+    /// On error, the archive itself stays complete.
     pub fn protect(&self, output: &Path, memory: Option<u64>, ui: &Ui) -> CommandResult<()> {
         let Some(percent) = self.recovery else { return Ok(()) };
         let progress = ui.progress("protecting");
@@ -213,10 +210,6 @@ impl CompressionArgs {
     }
 
     /// Returns the requested level for a codec with these levels.
-    ///
-    /// # Errors
-    ///
-    /// If the codec does not have that level.
     fn level_of(&self, codec: &'static str, levels: &RangeInclusive<i32>) -> CommandResult<Option<i32>> {
         self.level().within(codec, levels).map_err(unsupported_setting)
     }
@@ -257,16 +250,43 @@ impl PackingArgs {
     }
 
     /// Returns the options for the library.
-    ///
-    /// # Errors
-    ///
-    /// If they contradict each other.
     pub fn packing(&self) -> CommandResult<Packing> {
-        packing(self)
+        let fidelity = &self.fidelity;
+        let mut filter = inputs::filter(&self.filter)?;
+        filter.skip_caches = self.exclude_caches;
+        let limit = WalkSource::default().window_names;
+        let window_names = self.resources.memory.map_or(limit, |memory| {
+            let names = memory / NAMES_SHARE / NAME_BYTES;
+            usize::try_from(names).unwrap_or(usize::MAX).min(limit)
+        });
+        let mut writer = writer_options(&self.compression, &self.resources, &self.message)?;
+        writer.attributes = parse_attributes(&self.attr, Scope::Archive)?;
+        let latest = if fidelity.reproducible { source_date_epoch()? } else { None };
+        let owner = fidelity.owner.policy(&fidelity.keep);
+        let metadata = MetadataPolicy { latest, ..fidelity.keep.policy(owner) };
+        let options = Options {
+            metadata,
+            reproducible: fidelity.reproducible,
+            message: self.message.clone(),
+            threads: writer.threads,
+            memory_bytes: writer.memory_bytes,
+            ..Options::default()
+        };
+        let source = WalkSource {
+            inputs: Vec::new(),
+            filter,
+            prefix: prefix(self.prefix.as_deref())?,
+            follow_symlinks: fidelity.dereference,
+            one_file_system: self.one_file_system,
+            tags: parse_attributes(&self.tag, Scope::Entries)?,
+            media_types: self.media_type.clone(),
+            window_names,
+        };
+        Ok(Packing { source, writer, options })
     }
 }
 
-/// Returns the packing options, without the inputs.
+/// Options for packing, without the inputs.
 #[derive(Debug, Clone)]
 pub struct Packing {
     /// Which files are packed, and how they are stored.
@@ -275,46 +295,6 @@ pub struct Packing {
     pub writer: WriterOptions,
     /// Everything else.
     pub options: Options,
-}
-
-fn packing(args: &PackingArgs) -> CommandResult<Packing> {
-    let fidelity = &args.fidelity;
-    let mut filter = inputs::filter(&args.filter)?;
-    filter.skip_caches = args.exclude_caches;
-    let owner = fidelity.owner.policy(&fidelity.keep);
-    let most = WalkSource::default().window_names;
-    let window_names = args.resources.memory.map_or(most, |memory| {
-        let names = memory / NAMES_SHARE / NAME_BYTES;
-        usize::try_from(names).unwrap_or(usize::MAX).min(most)
-    });
-    let mut writer = writer_options(&args.compression, &args.resources, &args.message)?;
-    writer.attributes = parse_attributes(&args.attr, Of::Archive)?;
-    let metadata = MetadataPolicy {
-        owner,
-        xattrs: !fidelity.keep.no_xattrs,
-        times: !fidelity.keep.no_times,
-        latest: if fidelity.reproducible { source_date_epoch()? } else { None },
-        ..MetadataPolicy::default()
-    };
-    let options = Options {
-        metadata,
-        reproducible: fidelity.reproducible,
-        message: args.message.clone(),
-        threads: writer.threads,
-        memory_bytes: writer.memory_bytes,
-        ..Options::default()
-    };
-    let source = WalkSource {
-        inputs: Vec::new(),
-        filter,
-        prefix: prefix(args.prefix.as_deref())?,
-        follow_symlinks: fidelity.dereference,
-        one_file_system: args.one_file_system,
-        tags: parse_attributes(&args.tag, Of::Entries)?,
-        media_types: args.media_type.clone(),
-        window_names,
-    };
-    Ok(Packing { source, writer, options })
 }
 
 /// Returns the path below which everything is stored; `.` is the top directory.
@@ -328,10 +308,6 @@ fn prefix(given: Option<&OsStr>) -> CommandResult<Vec<u8>> {
 }
 
 /// Returns the writer options for the command line.
-///
-/// # Errors
-///
-/// If the options are invalid.
 pub fn writer_options(compression: &CompressionArgs, resources: &ResourceArgs, message: &str) -> CommandResult<WriterOptions> {
     let mut options = match compression.preset {
         Some(Preset::Balanced) => WriterOptions::balanced(),
@@ -425,10 +401,10 @@ fn nameless(owner: &GivenOwner) -> GivenOwner {
 }
 
 /// Parses attributes from the command line. The last value of a name applies.
-fn parse_attributes(texts: &[std::ffi::OsString], of: Of) -> CommandResult<Vec<Attribute>> {
+fn parse_attributes(texts: &[std::ffi::OsString], scope: Scope) -> CommandResult<Vec<Attribute>> {
     let mut parsed: Vec<Attribute> = Vec::new();
     for text in texts {
-        attributes::parse(text, of)?.insert_into(&mut parsed);
+        attributes::parse(text, scope)?.insert_into(&mut parsed);
     }
     Ok(parsed)
 }
@@ -437,17 +413,13 @@ fn read_dictionary(path: &Path) -> CommandResult<Vec<u8>> {
     let fail = |error| Error::io("read", path.as_os_str().as_encoded_bytes(), error);
     let length = std::fs::metadata(path).map_err(fail)?.len();
     if length > MAX_DICTIONARY.into() {
-        let shown = Quoted::new(path.as_os_str().as_encoded_bytes()).to_string();
+        let shown = nra_text::quoted(&path);
         return Err(Failure::usage(format!("{shown} is too large for a dictionary: {length} bytes (at most {MAX_DICTIONARY})")));
     }
     Ok(std::fs::read(path).map_err(fail)?)
 }
 
 /// Returns the time in `SOURCE_DATE_EPOCH`.
-///
-/// # Errors
-///
-/// If it is not a number.
 pub fn source_date_epoch() -> CommandResult<Option<Timestamp>> {
     match std::env::var("SOURCE_DATE_EPOCH") {
         Err(std::env::VarError::NotPresent) => Ok(None),

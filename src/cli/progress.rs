@@ -142,6 +142,12 @@ impl Progress {
         self.state.elapsed()
     }
 
+    /// Ends the operation and returns the elapsed time, without the time spent waiting for answers.
+    pub fn end(self) -> Duration {
+        self.finish();
+        self.elapsed()
+    }
+
     /// Removes the bar and stops showing progress.
     pub fn finish(&self) {
         *self.state.over.lock().unwrap_or_else(PoisonError::into_inner) = true;

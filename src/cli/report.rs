@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::exit_code::Code;
 
-use nra_format::error::{Resource, Subject, reason};
+use nra_format::error::{ConflictKind, Resource, Subject, reason};
 
 /// Result of a command that did not fail. Warnings may still raise the exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,11 +38,28 @@ impl Outcome {
 /// Result of a command.
 pub type CommandResult<T = Outcome> = std::result::Result<T, Failure>;
 
+/// The cause of a failure, finer than its exit code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum FailureKind {
+    Failed,
+    Usage,
+    Damaged,
+    Key,
+    Interrupted,
+    Io,
+    Exists,
+    Corrupt,
+    Unsupported,
+    Limit,
+    NotFound,
+}
+
 /// Why a command failed, ready to be printed.
 #[derive(Debug)]
 pub struct Failure {
     code: Code,
-    kind: &'static str,
+    kind: FailureKind,
     message: String,
     hints: Vec<String>,
     /// The reader of the output is gone, so nothing is printed.
@@ -55,39 +72,40 @@ pub struct FailureRecord<'a> {
     #[serde(rename = "type")]
     record: &'static str,
     code: u8,
-    kind: &'a str,
+    kind: FailureKind,
     message: &'a str,
+    /// Always present, perhaps `null`.
     hint: Option<String>,
 }
 
 impl Failure {
-    fn new(code: Code, message: impl Into<String>) -> Self {
-        Self { code, kind: code.kind(), message: nra_text::harmless(&message.into()), hints: Vec::new(), closed_pipe: false }
+    fn new(code: Code, kind: FailureKind, message: impl Into<String>) -> Self {
+        Self { code, kind, message: nra_text::harmless(&message.into()), hints: Vec::new(), closed_pipe: false }
     }
 
     /// Failure: code 1. `message` is "what failed: reason".
     pub fn failed(message: impl Into<String>) -> Self {
-        Self::new(Code::Failed, message)
+        Self::new(Code::Failed, FailureKind::Failed, message)
     }
 
     /// Invalid command line: code 2.
     pub fn usage(message: impl Into<String>) -> Self {
-        Self::new(Code::Usage, message)
+        Self::new(Code::Usage, FailureKind::Usage, message)
     }
 
     /// Damaged or unsupported archive: code 4.
     pub fn damaged(message: impl Into<String>) -> Self {
-        Self::new(Code::Damaged, message)
+        Self::new(Code::Damaged, FailureKind::Damaged, message)
     }
 
     /// Missing or wrong password or key: code 5.
     pub fn key(message: impl Into<String>) -> Self {
-        Self::new(Code::Key, message)
+        Self::new(Code::Key, FailureKind::Key, message)
     }
 
     /// Stopped by a signal.
     pub fn stopped(signal: i32) -> Self {
-        Self::new(Code::of_signal(signal), nra_format::Error::Cancelled.to_string())
+        Self::new(Code::of_signal(signal), FailureKind::Interrupted, nra_format::Error::Cancelled.to_string())
     }
 
     /// Writing the result failed.
@@ -126,7 +144,7 @@ impl Failure {
 
     /// Returns whether the failure concerns one entry only, so that the command can continue.
     pub fn is_about_entry(&self) -> bool {
-        matches!(self.code, Code::Failed | Code::Damaged) && !self.closed_pipe && self.kind != "io"
+        matches!(self.code, Code::Failed | Code::Damaged) && !self.closed_pipe && self.kind != FailureKind::Io
     }
 
     /// Returns whether the command ends without a message.
@@ -135,6 +153,7 @@ impl Failure {
     }
 
     /// Returns the lines to print.
+    #[cfg(test)]
     pub fn lines(&self) -> Vec<String> {
         self.labelled_lines().map(|(label, text)| format!("{label}: {text}")).collect()
     }
@@ -161,21 +180,23 @@ impl From<nra_format::Error> for Failure {
         };
         match &error {
             Error::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
-                Self { kind: "io", ..Self::failed(text) }.hint("free some space or choose another target")
+                Self::new(Code::Failed, FailureKind::Io, text).hint("free some space or choose another target")
             }
             Error::Io { source, .. } if source.kind() == io::ErrorKind::AlreadyExists => {
-                Self { kind: "exists", ..Self::failed(text) }
+                Self::new(Code::Failed, FailureKind::Exists, text)
             }
             Error::Io { source, subject, .. } => {
                 // A reader that closes standard output ends the command; a truncated archive is a failure.
                 let closed_pipe = source.kind() == io::ErrorKind::BrokenPipe && *subject == Subject::StandardOutput;
-                Self { kind: "io", closed_pipe, ..Self::failed(text) }
+                Self { closed_pipe, ..Self::new(Code::Failed, FailureKind::Io, text) }
             }
-            Error::Corrupt { .. } => Self { kind: "corrupt", ..Self::damaged(text) },
-            Error::Unsupported { .. } | Error::NotAnArchive { .. } => Self { kind: "unsupported", ..Self::damaged(text) },
+            Error::Corrupt { .. } => Self::new(Code::Damaged, FailureKind::Corrupt, text),
+            Error::Unsupported { .. } | Error::NotAnArchive { .. } => {
+                Self::new(Code::Damaged, FailureKind::Unsupported, text)
+            }
             Error::ResourceLimit { resource: Resource::Stream, limit, .. } => {
                 let text = format!("standard input is longer than {limit} bytes");
-                Self { kind: "limit", ..Self::failed(text) }.hint("save it to a file or raise --memory")
+                Self::new(Code::Failed, FailureKind::Limit, text).hint("save it to a file or raise --memory")
             }
             // The archive is fine, but exceeds a limit of the command line.
             Error::ResourceLimit { resource, .. } => {
@@ -185,19 +206,19 @@ impl From<nra_format::Error> for Failure {
                     Resource::Ratio => "--limit-ratio",
                     Resource::Stream | Resource::Dictionaries | Resource::Recovery => "--memory",
                 };
-                Self { kind: "limit", ..Self::failed(text) }.hint(format!("use {option} to raise the limit"))
+                Self::new(Code::Failed, FailureKind::Limit, text).hint(format!("use {option} to raise the limit"))
             }
-            Error::Limit { .. } => Self { kind: "limit", ..Self::damaged(text) },
-            Error::NotFound { .. } => Self { kind: "not-found", ..Self::failed(text) },
+            Error::Limit { .. } => Self::new(Code::Damaged, FailureKind::Limit, text),
+            Error::NotFound { .. } => Self::new(Code::Failed, FailureKind::NotFound, text),
             Error::Usage { .. } => Self::usage(text),
-            Error::Conflict { kind: nra_format::error::ConflictKind::Exists, .. } => {
-                Self { kind: "exists", ..Self::failed(text) }
-                    .hint("nothing was written; use -f to replace, -k to skip, -u to replace older files, or --backup to rename existing ones")
-            }
-            Error::Conflict { .. } => Self { kind: "exists", ..Self::failed(text) }
-                .hint("nothing was written; move it away or extract to another directory with -C"),
-            Error::KeyNeeded | Error::WrongKey | Error::EntryLocked { .. } => Self::new(Code::Key, text),
-            Error::Cancelled => Self::new(crate::signals::code(), text),
+            Error::Conflict { kind, .. } => Self::new(Code::Failed, FailureKind::Exists, text).hint(match kind {
+                ConflictKind::Exists => {
+                    "nothing was written; use -f to replace, -k to skip, -u to replace older files, or --backup to rename existing ones"
+                }
+                _ => "nothing was written; move it away or extract to another directory with -C",
+            }),
+            Error::KeyNeeded | Error::WrongKey | Error::EntryLocked { .. } => Self::key(text),
+            Error::Cancelled => Self::new(crate::signals::code(), FailureKind::Interrupted, text),
         }
     }
 }

@@ -49,10 +49,6 @@ impl Rows {
     }
 
     /// Prints the tree.
-    ///
-    /// # Errors
-    ///
-    /// If standard output cannot be written.
     pub fn print(&self, long: bool, ui: &mut Ui) -> CommandResult<()> {
         let strokes = if ui.console().options().accessible { &INDENTED } else { &DRAWN };
         let last = self.last_siblings();

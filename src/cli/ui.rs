@@ -78,10 +78,6 @@ struct FinalRecord<'a, T: Serialize> {
 
 impl Ui {
     /// Sets up standard output and standard error for the options.
-    ///
-    /// # Errors
-    ///
-    /// If the log file cannot be opened.
     pub fn new(args: &GlobalArgs) -> CommandResult<Self> {
         let stdout = io::stdout();
         let stderr = io::stderr();
@@ -158,10 +154,7 @@ impl Ui {
     }
 
     /// Checks that an archive may be written to standard output.
-    ///
-    /// # Errors
-    ///
-    /// If the result is JSON, or standard output is a terminal and the user did not force it.
+    /// Fails if the result is JSON, or if standard output is a terminal and `force` is not set.
     pub fn check_archive_output(&self, force: bool) -> CommandResult<()> {
         if self.is_json() {
             return Err(Failure::usage("cannot write both the archive and JSON to standard output"));
@@ -219,29 +212,17 @@ impl Ui {
     }
 
     /// Writes bytes to standard output.
-    ///
-    /// # Errors
-    ///
-    /// If standard output cannot be written.
     pub fn write(&mut self, bytes: &[u8]) -> CommandResult<()> {
         self.out.write_all(bytes).map_err(|error| Failure::output(&error))
     }
 
     /// Writes a line to standard output.
-    ///
-    /// # Errors
-    ///
-    /// If standard output cannot be written.
     pub fn line(&mut self, line: impl std::fmt::Display) -> CommandResult<()> {
         writeln!(self.out, "{line}").map_err(|error| Failure::output(&error))?;
         self.flush_if_due()
     }
 
     /// Writes a line that contains the name of an entry to standard output.
-    ///
-    /// # Errors
-    ///
-    /// If standard output cannot be written.
     pub fn name_line(&mut self, before: impl std::fmt::Display, name: &[u8], after: impl std::fmt::Display) -> CommandResult<()> {
         let name = self.name(name);
         let mut line = before.to_string().into_bytes();
@@ -253,10 +234,6 @@ impl Ui {
     }
 
     /// Flushes the buffer if it has not been flushed for a while, so that slow results appear as they are found.
-    ///
-    /// # Errors
-    ///
-    /// If standard output cannot be written.
     pub fn flush_if_due(&mut self) -> CommandResult<()> {
         // With a progress bar on the same screen, only whole lines may be written.
         let full = self.stdout_terminal && self.out.buffer().len() > BUFFER / 2;
@@ -268,10 +245,6 @@ impl Ui {
     }
 
     /// Flushes the buffer.
-    ///
-    /// # Errors
-    ///
-    /// If standard output cannot be written.
     pub fn flush(&mut self) -> CommandResult<()> {
         let out = &mut self.out;
         let flushed = if self.stdout_terminal { self.console.without_bar(|| out.flush()) } else { out.flush() };
@@ -284,10 +257,6 @@ impl Ui {
     }
 
     /// Writes a record: a separate line or an element of the array. Does nothing if the result is text.
-    ///
-    /// # Errors
-    ///
-    /// If standard output cannot be written.
     pub fn record(&mut self, record: &impl Serialize) -> CommandResult<()> {
         match self.form {
             Form::Text => Ok(()),
@@ -326,10 +295,6 @@ impl Ui {
 
     /// Completes the result. In JSON, writes the last object, of type `kind` (`summary`), with `fields`, exit code and warnings.
     /// Returns `outcome`.
-    ///
-    /// # Errors
-    ///
-    /// If standard output cannot be written.
     pub fn finish(&mut self, outcome: Outcome, kind: &'static str, fields: &impl Serialize) -> CommandResult {
         let code = self.final_code(outcome).number();
         match self.form {
@@ -457,6 +422,19 @@ fn escaped(json: &str) -> std::borrow::Cow<'_, str> {
 /// Returns seconds with milliseconds, for summaries in JSON.
 pub fn seconds(duration: Duration) -> f64 {
     (duration.as_secs_f64() * 1000.0).round() / 1000.0
+}
+
+/// Returns the end of the summary line of a conversion: deduplicated share, skipped entries and time.
+pub fn summary_end(stats: &nra_convert::Stats, elapsed: Duration) -> String {
+    let written = &stats.written;
+    let mut text = String::new();
+    if written.deduplicated_bytes > 0 {
+        text += &format!(", {} deduplicated", nra_text::percent(written.deduplicated_bytes, written.content_bytes));
+    }
+    if stats.skipped > 0 {
+        text += &format!(", {} skipped", nra_text::count(stats.skipped));
+    }
+    text + &format!(", {}", nra_text::duration(elapsed))
 }
 
 /// A shared output buffer, for tests.

@@ -31,7 +31,7 @@ pub fn explain(error: &clap::Error, definition: &Command, arguments: &[OsString]
     let mut line = CommandLine::parse(&definition, arguments.get(1..).unwrap_or_default());
     let failure = match error.kind() {
         ErrorKind::InvalidSubcommand if line.verbs.is_empty() || line.verbs[0] == "help" => unknown_verb(&definition, &line),
-        ErrorKind::UnknownArgument if is_at_front(error, arguments) => {
+        ErrorKind::UnknownArgument if is_before_command(error, arguments) => {
             line.verbs.clear();
             unknown_option(error, arguments)
         }
@@ -49,15 +49,14 @@ pub fn explain(error: &clap::Error, definition: &Command, arguments: &[OsString]
     failure.hint(format!("use nra{verbs} --help for help"))
 }
 
-/// Returns the message.
 fn message(error: &clap::Error, arguments: &[OsString]) -> String {
-    let argument = text(error, ContextKind::InvalidArg).map(bare);
+    let argument = text(error, ContextKind::InvalidArg).map(argument_name);
     let value = text(error, ContextKind::InvalidValue);
     match (error.kind(), argument, value) {
         (ErrorKind::MissingRequiredArgument, ..) => {
             let missing = texts(error, ContextKind::InvalidArg);
-            let missing: Vec<_> = missing.iter().map(|argument| bare(argument)).collect();
-            format!("missing {}", list(&missing, "and"))
+            let missing: Vec<_> = missing.iter().map(|argument| argument_name(argument)).collect();
+            format!("missing {}", join_words(&missing, "and"))
         }
         (ErrorKind::MissingSubcommand | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand, ..) => "missing command".to_owned(),
         (ErrorKind::InvalidSubcommand, ..) => {
@@ -69,22 +68,22 @@ fn message(error: &clap::Error, arguments: &[OsString]) -> String {
         (ErrorKind::UnknownArgument, Some(argument), _) => format!("unexpected argument {}", Quoted::new(argument)),
         (ErrorKind::ArgumentConflict, Some(argument), _) => {
             let others = texts(error, ContextKind::PriorArg);
-            let others: Vec<_> = others.iter().map(|other| bare(other)).filter(|other| *other != argument).collect();
+            let others: Vec<_> = others.iter().map(|other| argument_name(other)).filter(|other| *other != argument).collect();
             if others.is_empty() {
                 format!("{argument} cannot be repeated")
             } else {
-                format!("{argument} cannot be combined with {}", list(&others, "and"))
+                format!("{argument} cannot be combined with {}", join_words(&others, "and"))
             }
         }
         (ErrorKind::InvalidValue, Some(argument), Some("")) => {
             let name = text(error, ContextKind::InvalidArg).and_then(|form| form.split_once(' '));
-            let name = name.map_or("a value", |(_, name)| bare(name));
+            let name = name.map_or("a value", |(_, name)| argument_name(name));
             format!("missing {name} after {argument}")
         }
         (ErrorKind::InvalidValue, Some(argument), Some(value)) => {
             let known = texts(error, ContextKind::ValidValue);
             let known: Vec<_> = known.iter().map(String::as_str).collect();
-            format!("invalid {argument} {} (use {})", Quoted::new(value), list(&known, "or"))
+            format!("invalid {argument} {} (use {})", Quoted::new(value), join_words(&known, "or"))
         }
         (ErrorKind::ValueValidation, Some(argument), Some(value)) => {
             let reason = error.source().map_or_else(|| "invalid value".to_owned(), reason);
@@ -96,6 +95,7 @@ fn message(error: &clap::Error, arguments: &[OsString]) -> String {
             format!("{} is not valid UTF-8", bad.join(", "))
         }
         _ => {
+            // clap returns the message of other errors only together with the usage.
             let text = error.to_string();
             let lines = text.strip_prefix("error: ").unwrap_or(&text).lines().map(str::trim);
             let message: Vec<_> = lines.take_while(|line| !line.is_empty() && !line.starts_with("Usage:")).collect();
@@ -136,12 +136,12 @@ fn texts(error: &clap::Error, kind: ContextKind) -> Vec<String> {
 }
 
 /// Returns the name in `--sort <KEY>` or `<PATH>...`.
-fn bare(form: &str) -> &str {
+fn argument_name(form: &str) -> &str {
     let name = form.split_once([' ', '=']).map_or(form, |(name, _)| name);
     name.trim_end_matches("...").trim_matches(['<', '>', '[', ']'])
 }
 
-fn list(words: &[&str], last: &str) -> String {
+fn join_words(words: &[&str], last: &str) -> String {
     match words {
         [] => String::new(),
         [word] => (*word).to_owned(),
@@ -163,7 +163,7 @@ fn dashed_name<'a>(error: &clap::Error, arguments: &'a [OsString]) -> Option<&'a
 }
 
 /// Returns whether the unknown option is in the position of the command.
-fn is_at_front(error: &clap::Error, arguments: &[OsString]) -> bool {
+fn is_before_command(error: &clap::Error, arguments: &[OsString]) -> bool {
     let first = arguments.get(1).and_then(|word| word.to_str()).filter(|word| word.starts_with('-'));
     let letter = text(error, ContextKind::InvalidArg).unwrap_or_default().trim_start_matches('-');
     first.is_some_and(|word| word.trim_start_matches('-').contains(letter))

@@ -1,7 +1,7 @@
-//! Changes of an archive that is there, other than what is added: entries removed, moved, made and described.
+//! Changes to an existing archive other than adding files: removing and moving entries, creating directories, editing attributes.
 //!
-//! All of it acts on a [`Writer`] that appends; nothing is written before that is finished. What is not found is told before
-//! anything is changed.
+//! All changes are made through a [`Writer`] that appends. Nothing is written until it finishes. Missing entries are reported
+//! before anything is changed.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -16,11 +16,11 @@ use nra_format::nra::writer::{NewContent, Writer};
 use nra_format::path::EntryPath;
 use nra_format::progress::{Counter, Monitor};
 
-/// Removes the entries that `selection` means, and hands each to `visit` first. Returns how many there were.
+/// Removes the selected entries. Passes each to `visit` before. Returns their number.
 ///
 /// # Errors
 ///
-/// What reading the archive gives, and errors of `visit`.
+/// If the archive cannot be read; errors of `visit`.
 pub fn remove<W: Write + Send, E: From<Error>>(
     writer: &mut Writer<W>,
     selection: &Selection,
@@ -29,7 +29,7 @@ pub fn remove<W: Write + Send, E: From<Error>>(
 ) -> Result<u64, E> {
     let base = base(writer)?;
     let mut count = 0;
-    // With a directory goes what is below it: one cut for all.
+    // Removing a directory removes everything below it.
     let mut last: Option<EntryPath> = None;
     for entry in selection.entries(&*base)? {
         monitor.check()?;
@@ -45,7 +45,8 @@ pub fn remove<W: Write + Send, E: From<Error>>(
     Ok(count)
 }
 
-/// Makes what `selection` means as it was at an earlier commit: all of it together with the attributes of the archive. Each difference that is undone is handed to `visit` first.
+/// Restores the selected entries as they were at an earlier commit. If everything is selected, also restores the attributes of
+/// the archive. Passes each change to `visit` before.
 ///
 /// # Errors
 ///
@@ -57,16 +58,16 @@ pub fn revert<W: Write + Send, E: From<Error>>(
     monitor: &dyn Monitor,
     visit: &mut dyn FnMut(&Change) -> Result<(), E>,
 ) -> Result<Reverted, E> {
-    let is_meant = |change: &Change| selection.matches(change.entry());
-    let is_meant: Option<&dyn Fn(&Change) -> bool> = if selection.is_all() { None } else { Some(&is_meant) };
-    undo(writer, commit, is_meant, monitor, visit)
+    let accept = |change: &Change| selection.matches(change.entry());
+    let accept: Option<&dyn Fn(&Change) -> bool> = if selection.is_all() { None } else { Some(&accept) };
+    undo(writer, commit, accept, monitor, visit)
 }
 
-/// Returns where `from` goes when it is moved to `to`: into `to` if that is a directory.
+/// Returns the path of `from` after it is moved to `to`: in `to` if that is a directory.
 ///
 /// # Errors
 ///
-/// What reading the archive gives.
+/// If the archive cannot be read or the path would be too long.
 pub fn target<W: Write + Send>(writer: &Writer<W>, from: &EntryPath, to: &EntryPath) -> Result<EntryPath> {
     match base(writer)?.find(to.as_bytes())? {
         Some((_, entry)) if entry.kind == Kind::Directory => {
@@ -77,18 +78,18 @@ pub fn target<W: Write + Send>(writer: &Writer<W>, from: &EntryPath, to: &EntryP
     }
 }
 
-/// Makes a directory, with those above it.
+/// Creates a directory and its parents.
 ///
 /// # Errors
 ///
-/// `Usage` when something is there, or lies above it that is no directory; what reading the archive gives.
+/// `Usage` if the path exists or a parent is not a directory; if the archive cannot be read.
 pub fn make_directory<W: Write + Send>(writer: &mut Writer<W>, path: &EntryPath, time: Option<Timestamp>) -> Result<()> {
     let base = base(writer)?;
     for above in std::iter::successors(Some(path.clone()), EntryPath::parent) {
         match base.find(above.as_bytes())? {
             Some(_) if above == *path => return Err(Error::Usage { detail: format!("{path} exists already") }),
             Some((_, entry)) if entry.kind != Kind::Directory => {
-                return Err(Error::Usage { detail: format!("{above} is no directory") });
+                return Err(Error::Usage { detail: format!("{above} is not a directory") });
             }
             _ => {}
         }
@@ -101,95 +102,95 @@ pub fn make_directory<W: Write + Send>(writer: &mut Writer<W>, path: &EntryPath,
 /// A change of attributes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Edit {
-    /// Sets this one.
+    /// Sets an attribute.
     Set(Attribute),
-    /// Removes what has this name, of whatever origin; not what only describes the directory that was packed.
+    /// Removes the attributes of this name from all namespaces, except those that describe the top directory.
     Remove(Box<[u8]>),
 }
 
 impl Edit {
-    /// Says whether there is something to do for it: what it removes may be missing.
-    fn concerns(&self, attributes: &[Attribute]) -> bool {
+    /// Returns whether the edit applies: an attribute to remove may be missing.
+    fn applies_to(&self, attributes: &[Attribute]) -> bool {
         match self {
             Self::Set(_) => true,
-            Self::Remove(name) => attributes.iter().any(|attribute| is_meant(attribute, name)),
+            Self::Remove(name) => attributes.iter().any(|attribute| is_editable(attribute, name)),
         }
     }
 
-    /// Applies it to attributes, which stay sorted.
+    /// Applies the edit to attributes, which stay sorted.
     fn apply(&self, attributes: &mut Vec<Attribute>) {
         match self {
-            Self::Set(own) => own.clone().insert_into(attributes),
-            Self::Remove(name) => attributes.retain(|attribute| !is_meant(attribute, name)),
+            Self::Set(new) => new.clone().insert_into(attributes),
+            Self::Remove(name) => attributes.retain(|attribute| !is_editable(attribute, name)),
         }
     }
 }
 
-fn is_meant(attribute: &Attribute, name: &[u8]) -> bool {
+fn is_editable(attribute: &Attribute, name: &[u8]) -> bool {
     *attribute.name == *name && !attribute.describes_top_directory()
 }
 
-/// What changes of attributes came to.
+/// Result of changing attributes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Edited {
-    /// Entries that were meant.
-    pub meant: u64,
-    /// Those of them that change.
+pub struct EditStats {
+    /// Selected entries.
+    pub selected: u64,
+    /// Selected entries that changed.
     pub changed: u64,
-    /// Numbers of the edits that remove what nothing has.
-    pub idle: Vec<usize>,
+    /// Indices of the edits that remove an attribute that does not exist.
+    pub without_effect: Vec<usize>,
 }
 
 /// Applies `edits` to the attributes of the archive.
 ///
 /// # Errors
 ///
-/// `Usage` or `Limit` for attributes that the format can't hold.
-pub fn describe_archive<W: Write + Send>(writer: &mut Writer<W>, edits: &[Edit]) -> Result<Edited> {
+/// `Usage` or `Limit` for attributes that the format does not support.
+pub fn edit_archive_attributes<W: Write + Send>(writer: &mut Writer<W>, edits: &[Edit]) -> Result<EditStats> {
     let mut attributes = writer.attributes().to_vec();
-    let mut idle: Vec<usize> = (0..edits.len()).collect();
-    idle.retain(|&number| !edits[number].concerns(&attributes));
+    let mut without_effect: Vec<usize> = (0..edits.len()).collect();
+    without_effect.retain(|&number| !edits[number].applies_to(&attributes));
     edits.iter().for_each(|edit| edit.apply(&mut attributes));
     let changed = u64::from(attributes != writer.attributes());
     writer.set_attributes(attributes)?;
-    Ok(Edited { meant: 1, changed, idle })
+    Ok(EditStats { selected: 1, changed, without_effect })
 }
 
-/// Applies `edits` to the attributes of the entries that `selection` means; those that change are handed to `visit`.
+/// Applies `edits` to the attributes of the selected entries. Passes those that change to `visit`.
 ///
 /// # Errors
 ///
-/// `Usage` or `Limit` for attributes that the format can't hold; what reading the archive gives, and errors of `visit`.
-pub fn describe_entries<W: Write + Send, E: From<Error>>(
+/// `Usage` or `Limit` for attributes that the format does not support; if the archive cannot be read; errors of `visit`.
+pub fn edit_entry_attributes<W: Write + Send, E: From<Error>>(
     writer: &mut Writer<W>,
     selection: &Selection,
     edits: &[Edit],
     monitor: &dyn Monitor,
     visit: &mut dyn FnMut(&Entry) -> Result<(), E>,
-) -> Result<Edited, E> {
+) -> Result<EditStats, E> {
     let base = base(writer)?;
-    let mut done = Edited { idle: (0..edits.len()).collect(), ..Edited::default() };
+    let mut stats = EditStats { without_effect: (0..edits.len()).collect(), ..EditStats::default() };
     for entry in selection.entries(&*base)? {
         monitor.check()?;
         let entry = entry?;
-        done.meant += 1;
+        stats.selected += 1;
         monitor.add(Counter::Entries, 1);
-        done.idle.retain(|&number| !edits[number].concerns(&entry.metadata.attributes));
+        stats.without_effect.retain(|&number| !edits[number].applies_to(&entry.metadata.attributes));
         let mut attributes = entry.metadata.attributes.to_vec();
         edits.iter().for_each(|edit| edit.apply(&mut attributes));
         if attributes == *entry.metadata.attributes {
             continue;
         }
         visit(&entry)?;
-        done.changed += 1;
+        stats.changed += 1;
         let metadata = Arc::new(Metadata { attributes: attributes.into(), ..Metadata::clone(&entry.metadata) });
         writer.change(&entry.path, |entry| entry.metadata = metadata)?;
     }
-    Ok(done)
+    Ok(stats)
 }
 
-/// Returns the archive as it was before the change.
+/// Returns the archive before the change.
 fn base<W: Write + Send>(writer: &Writer<W>) -> Result<Arc<nra_format::nra::reader::NraReader>> {
-    let none = || Error::Usage { detail: "there is no archive to change yet".into() };
+    let none = || Error::Usage { detail: "the archive does not exist yet".into() };
     writer.base().cloned().ok_or_else(none)
 }

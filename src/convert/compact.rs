@@ -1,4 +1,4 @@
-//! An archive compacted into a file: the old one stays until the new one is whole and on disk.
+//! Compacts an archive into a new file. The old file stays until the new one is complete and on disk.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -9,35 +9,36 @@ pub use nra_format::nra::compact::Compaction;
 use crate::sink::new_file::NewFile;
 use crate::sink::output::named;
 use nra_format::error::{Error, Result};
-use nra_format::nra::compact::{compact as write, plan as look};
+use nra_format::nra::compact::{compact as write, plan as estimate};
 use nra_format::nra::recovery::protect;
 use nra_format::nra::writer::WriterOptions;
 use nra_format::progress::Monitor;
 use nra_format::source::{FileSource, FileStore, MemoryStore, ReadAt, Store};
 
-/// Where the compacted archive goes.
+/// Where the new archive is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
-    /// It takes the place of the archive.
+    /// It replaces the archive.
     InPlace,
     /// Another file.
     File {
-        /// Its name.
+        /// Its path.
         path: PathBuf,
-        /// Replace an existing file; otherwise that is an error.
+        /// Replace an existing file. Otherwise an existing file is an error.
         overwrite: bool,
     },
 }
 
 impl Target {
-    /// Opens `archive` to be written anew to the target. Returns its bytes, the path that the new file gets, and whether it may replace a file.
+    /// Opens `archive` for rewriting it to the target. Returns its bytes, the path of the new file, and whether that may replace a
+    /// file.
     ///
-    /// An archive that is replaced is locked while the source lives, so that nobody else changes it.
+    /// An archive that will be replaced is locked until the source is dropped, so that no other process changes it.
     pub(crate) fn open(&self, archive: &Path) -> Result<(Arc<dyn ReadAt>, PathBuf, bool)> {
         match self {
             Self::InPlace => {
                 let name = archive.as_os_str().as_bytes();
-                // What a symlink leads to is replaced, not the symlink.
+                // Replace the target of a symlink, not the symlink.
                 let path = archive.canonicalize().map_err(|error| Error::io("open", name, error))?;
                 Ok((Arc::new(FileStore::open(&path)?), path, true))
             }
@@ -45,49 +46,50 @@ impl Target {
         }
     }
 
-    /// Gives the new file its name; one that takes the place of the archive is like it.
+    /// Gives the new file its name. A file that replaces the archive gets its metadata.
     pub(crate) fn publish(&self, mut new: NewFile) -> Result<()> {
         if *self == Self::InPlace {
-            new.take_over()?;
+            new.copy_metadata()?;
         }
         new.publish(true)
     }
 }
 
-/// Longest archive that is compacted in memory to find out what comes of it, bytes, if the memory allows four times as much.
-const REHEARSED: u64 = 64 << 20;
+/// Longest archive that a dry run compacts in memory, bytes. It must also be at most a quarter of the memory limit.
+const MAX_IN_MEMORY: u64 = 64 << 20;
 
-/// Tells what [`compact`] would do: of a short archive exactly, of others about.
+/// Returns the result that [`compact`] would have: exact for a short archive, estimated for a long one.
 ///
 /// # Errors
 ///
 /// As [`compact`].
 pub fn plan(archive: &Path, keep: u64, options: &WriterOptions, monitor: &dyn Monitor) -> Result<Compaction> {
     let source: Arc<dyn ReadAt> = Arc::new(FileSource::open(archive)?);
-    if source.len() <= REHEARSED.min(options.memory_bytes / 4) {
+    if source.len() <= MAX_IN_MEMORY.min(options.memory_bytes / 4) {
         let memory = MemoryStore::default();
         let open = || Ok(Arc::new(memory.open()) as Arc<dyn Store>);
         return rewrite(&source, keep, &open, options, monitor).map_err(|error| named(error, archive.as_os_str().as_bytes()));
     }
-    let mut planned = look(&source, keep, options, monitor)?;
+    let mut planned = estimate(&source, keep, options, monitor)?;
     if let Some(percent) = planned.recovery_percent {
-        // It is part of the file, and shrinks with what it protects.
+        // Recovery data is part of the file and shrinks with the protected data.
         let shrunk = u128::from(planned.dropped_bytes) * u128::from(percent) / 100;
         planned.after_bytes = planned.after_bytes.saturating_sub(u64::try_from(shrunk).unwrap_or(u64::MAX));
     }
     Ok(planned)
 }
 
-/// Writes the newest `keep` commits of `archive`, and nothing else, to `target`. Says `None` when that would save nothing and the archive was left as it is.
-/// `commits`: how many it has to have, for whoever has looked what goes.
+/// Writes the newest `keep` commits of `archive`, and nothing else, to `target`. Returns `None` if that would save nothing; the
+/// archive is then unchanged. `commits` is the expected number of commits in the archive, if the caller has checked which ones
+/// will be removed.
 ///
-/// Recovery data is made anew for the same percentage. The new archive is written beside the target, synced, and gets its name then. While that goes on, nobody else can change the archive;
-/// whoever reads it goes on with the old file.
+/// Recovery data is created again with the same percentage. The new archive is written next to the target, synced and then
+/// renamed. Meanwhile no other process can change the archive; readers keep the old file.
 ///
 /// # Errors
 ///
-/// `Usage` when there are not `commits` any more; `Io` when a file can't be opened or written, or another process is changing the archive; what
-/// [`compact`](nra_format::nra::compact::compact) gives. Then everything is as it was.
+/// `Usage` if the archive does not have `commits` commits; `Io` if a file cannot be opened or written, or another process is
+/// changing the archive; errors of [`compact`](nra_format::nra::compact::compact). The archive is then unchanged.
 pub fn compact(
     archive: &Path,
     keep: u64,
@@ -101,9 +103,9 @@ pub fn compact(
     let open = || new.store().map(|store| Arc::new(store) as Arc<dyn Store>);
     let shown = path.as_os_str().as_bytes();
     let done = rewrite(&source, keep, &open, options, monitor).map_err(|error| named(error, shown))?;
-    // Behind the lock nobody has written one since.
+    // The archive is locked, so this number cannot change any more.
     if commits.is_some_and(|commits| commits != done.commits + done.dropped_commits) {
-        return Err(Error::Usage { detail: "the archive has another commit by now; open it anew".to_owned() });
+        return Err(Error::Usage { detail: "the archive has another commit by now; open it again".to_owned() });
     }
     if *target == Target::InPlace && done.dropped_commits == 0 && done.after_bytes >= done.before_bytes {
         return Ok(None);
@@ -113,7 +115,7 @@ pub fn compact(
     Ok(Some(done))
 }
 
-/// Writes the new archive, with recovery data if the old one has some.
+/// Writes the new archive, with recovery data if the old one has it.
 fn rewrite(
     source: &Arc<dyn ReadAt>,
     keep: u64,

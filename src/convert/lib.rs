@@ -1,6 +1,6 @@
-//! Moves entries from a source to a sink: files into archives, archives into directories, archives into archives of another format.
+//! Copies entries from a source to a sink: files to archives, archives to directories, archives to archives of other formats.
 //!
-//! [`convert`] does all of it. Nothing here prints: work reports through a [`Monitor`](nra_format::progress::Monitor).
+//! [`convert`] is the entry point. Nothing here prints: operations report through a [`Monitor`](nra_format::progress::Monitor).
 
 mod accounts;
 pub mod change;
@@ -29,5 +29,5 @@ pub use sink::{
     Action, Answer, Ask, CommitSink, Conflict, DEFLATE_LEVEL, Destination, DirectorySink, DirectoryStats, DirectoryTarget, Event,
     Format, Nra4Sink, NraSink, Observe, Overwrite, PlainInput, ShardSink, TarSink, ZipCompression, ZipSink, named,
 };
-pub use source::{Filter, Input, UnreadableAsZero, WalkSource, default_output, reads_in_order};
+pub use source::{Filter, Input, InputIsOutput, UnreadableAsZero, WalkSource, default_output, reads_in_order};
 pub use stats::Stats;

@@ -5,14 +5,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use nra_format::error::{Error, Resource, Result};
 use nra_format::stream::check_ratio;
 
-/// Bounds of what an input may grow to.
+/// Limits for the decoded size of an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of content, holes included. Default: the maximum size of a file.
     pub bytes: u64,
     /// Entries. Default: 100 million.
     pub entries: u64,
-    /// Decoded bytes per stored byte, holes included; the first GiB is not counted. Default: 2,000, which deflate can't reach.
+    /// Decoded bytes per stored byte, holes included. The first GiB is not counted. Default: 2,000, which deflate cannot reach.
     pub ratio: u64,
 }
 

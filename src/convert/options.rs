@@ -1,4 +1,4 @@
-//! Options that mean the same for every source and every sink.
+//! Options that apply to every source and every sink.
 
 use crate::limits::Limits;
 use crate::metadata::{MetadataPolicy, OwnerPolicy};
@@ -12,18 +12,18 @@ pub struct Options {
     pub open: OpenOptions,
     /// Which metadata of each entry is kept.
     pub metadata: MetadataPolicy,
-    /// Bounds of what the input may grow to.
+    /// Limits for the decoded size of the input.
     pub limits: Limits,
     /// Skip damaged entries and keep the rest. Otherwise damage ends the conversion.
     pub keep_going: bool,
-    /// The same input and options give the same bytes: no owner unless one is given, no attributes of the machine, zero bytes instead of
-    /// holes of the file system, and no time of the commit but [`MetadataPolicy::latest`].
+    /// Create the same bytes from the same input and options. Omits owners unless one is given, attributes that depend on the
+    /// machine and holes of the file system. The time of the commit is [`MetadataPolicy::latest`].
     pub reproducible: bool,
-    /// Message of the commit, or the comment or description of other formats. Empty: that of the input, if it has one.
+    /// Message of the commit, or the comment or description in other formats. If empty, that of the input is used.
     pub message: String,
     /// Worker threads; 0 = one per processor.
     pub threads: usize,
-    /// Memory for content that waits, bytes. Indexes, and the caches of an input that is open already, come on top.
+    /// Memory for queued content, bytes. Indexes and the caches of an open input need additional memory.
     pub memory_bytes: u64,
     /// Flush the output to disk before it gets its name.
     pub sync: bool,
@@ -46,7 +46,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Returns the options with everything that follows from others filled in: the number of threads, and the metadata of a reproducible output.
+    /// Returns the options with derived settings filled in: the number of threads, and the metadata of a reproducible output.
     pub(crate) fn resolved(&self) -> Self {
         let mut options = self.clone();
         if options.threads == 0 {
@@ -61,7 +61,7 @@ impl Options {
         options
     }
 
-    /// Returns the options of a writer of .nra with these `settings`, and the memory that is left for reading, bytes.
+    /// Returns the options of an NRA writer with these `settings`, and the remaining memory for reading, bytes.
     pub(crate) fn writer(&self, settings: &WriterOptions) -> (WriterOptions, u64) {
         let mut writer = settings.clone();
         writer.threads = self.threads;

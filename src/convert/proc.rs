@@ -1,8 +1,9 @@
-//! What the system tells of this process.
+//! Information of the system about this process.
 
 use std::os::fd::AsRawFd;
 
-/// Returns the bits of the mode that new files lack. The system can't be asked for them without setting them, so its own report is read; all bits of others where there is none.
+/// Returns the umask. The system call for it would also set it, so this reads `/proc`; without `/proc` it returns the most
+/// restrictive common value.
 pub(super) fn umask() -> u32 {
     let status = std::fs::read("/proc/self/status").unwrap_or_default();
     let value = status.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"Umask:"));
@@ -10,7 +11,7 @@ pub(super) fn umask() -> u32 {
     value.and_then(|value| u32::from_str_radix(value, 8).ok()).unwrap_or(0o077)
 }
 
-/// Returns a path that leads to what is open, also when it has no name.
+/// Returns a path to an open file, which may have no name.
 pub(super) fn path_of(handle: &impl AsRawFd) -> String {
     format!("/proc/self/fd/{}", handle.as_raw_fd())
 }

@@ -1,9 +1,9 @@
 //! Filters over entries.
 //!
-//! A [`Query`] is what the flags and expressions of `nra find` and the search terms of the browser are parsed into:
+//! The flags and expressions of `nra find` and the search terms of the browser are parsed into a [`Query`] by
 //! [`Query::parse_expression`], [`Query::parse_terms`], and [`Query::and`] with a [`Condition`] for a flag.
 //!
-//! A test about a property that an entry does not have is false, whatever the operator.
+//! A test of a property that an entry does not have is false, whatever the operator.
 
 pub mod content;
 mod expression;
@@ -28,7 +28,7 @@ pub use self::terms::{DAMAGED, DUPLICATE, INTACT, TERMS_HELP};
 /// Ratios are counted in millionths.
 const RATIO_UNIT: u64 = 1_000_000;
 
-/// Kinds of entries with the letter and the words that stand for them.
+/// Kinds of entries with their letter and words.
 pub const KINDS: [(Kind, &str, &[&str]); 6] = [
     (Kind::File, "f", &["file"]),
     (Kind::Directory, "d", &["directory", "dir"]),
@@ -159,7 +159,7 @@ fn attributes<'a>(entry: &'a Entry, name: &[u8]) -> impl Iterator<Item = &'a [u8
     entry.metadata.attributes.iter().filter(move |attribute| *attribute.name == *name).map(|attribute| &*attribute.value)
 }
 
-/// What text is compared with.
+/// How text is matched.
 #[derive(Debug, Clone)]
 pub enum Matcher {
     /// Equals these bytes.
@@ -177,7 +177,7 @@ impl Matcher {
     ///
     /// # Errors
     ///
-    /// Explains why the glob is invalid.
+    /// Why the glob is invalid.
     pub fn glob(text: &str) -> Result<Self, String> {
         let glob = GlobBuilder::new(text).backslash_escape(true).build();
         let glob = glob.map_err(|error| format!("invalid glob: {}", nra_text::harmless(&error.kind().to_string())))?;
@@ -194,7 +194,7 @@ impl Matcher {
     }
 }
 
-/// Properties of an entry that are looked up only when the result depends on them.
+/// Properties of an entry that are looked up only if the result depends on them.
 pub trait Facts {
     /// Why a property cannot be determined.
     type Error;
@@ -255,7 +255,7 @@ impl Query {
     ///
     /// # Errors
     ///
-    /// Explains what is wrong and where.
+    /// What is wrong, and where.
     pub fn parse_expression(text: &str) -> Result<Self, ParseError> {
         expression::parse(text).map(|condition| Self { condition, duplicates_only: false })
     }
@@ -264,12 +264,12 @@ impl Query {
     ///
     /// # Errors
     ///
-    /// Names the invalid term and the reason.
+    /// The invalid term and the reason.
     pub fn parse_terms(text: &str) -> Result<Self, String> {
         terms::parse(text)
     }
 
-    /// Narrows the query to entries that match the other one too.
+    /// Restricts the query to entries that also match the other one.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         let mut conditions = Vec::new();
@@ -282,11 +282,11 @@ impl Query {
         Self { condition: Condition::All(conditions), duplicates_only: self.duplicates_only || other.duplicates_only }
     }
 
-    /// Returns whether an entry matches. [`Self::duplicates_only`] is left to the caller, who sees all entries.
+    /// Returns whether an entry matches. The caller must apply [`Self::duplicates_only`], because it needs all entries.
     ///
     /// # Errors
     ///
-    /// As `facts` does.
+    /// Errors of `facts`.
     pub fn matches<F: Facts>(&self, entry: &Entry, facts: &F) -> Result<bool, F::Error> {
         self.condition.matches(entry, facts)
     }
@@ -396,7 +396,7 @@ mod tests {
         }
     }
 
-    /// Facts that must not be asked for.
+    /// Facts that must not be looked up.
     struct NoFacts;
 
     impl Facts for NoFacts {
@@ -489,7 +489,7 @@ mod tests {
     }
 
     #[test]
-    fn costly_facts_are_looked_up_only_when_they_decide() {
+    fn facts_are_looked_up_only_if_they_decide() {
         let query = "name = x and (ratio > 1 or has x) or type = d and (type = d or stored > 1 or is damaged)";
         let query = Query::parse_expression(query).unwrap();
         assert!(query.matches(&entry("d", Kind::Directory, 0), &NoFacts).unwrap());

@@ -1,4 +1,4 @@
-//! Recovery data of an archive file: made in place, used beside it.
+//! Recovery data of an archive file: adds it in place, and restores a damaged archive to a new file.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,21 +13,21 @@ use nra_format::nra::recovery::{self, check, restore};
 use nra_format::progress::Monitor;
 use nra_format::source::{FileSource, FileStore};
 
-/// Memory that recovery data is made and used with when nothing else is said, bytes.
+/// Default memory limit for creating and using recovery data, bytes.
 pub const MEMORY_BYTES: u64 = 256 << 20;
 
-/// Writes recovery data of `percent` behind the archive, in place of what it has of that.
+/// Appends recovery data of `percent` to the archive, replacing existing recovery data.
 ///
 /// # Errors
 ///
-/// What [`protect`](recovery::protect) gives, `Unsupported` for what is no NRA archive, and `Io` when another process is changing the archive.
+/// As [`recovery::protect`]; `Unsupported` if it is not an NRA 5 archive; `Io` if another process is changing the archive.
 pub fn protect(archive: &Path, percent: u32, memory_bytes: u64, monitor: &dyn Monitor) -> Result<RecoveryHeader> {
     let store = Arc::new(FileStore::open(archive)?);
     NraReader::reject_other_formats(store.clone())?;
     recovery::protect(&*store, percent, memory_bytes, monitor)
 }
 
-/// Tells what [`protect`] would write.
+/// Returns the header of the recovery data that [`protect`] would write.
 ///
 /// # Errors
 ///
@@ -38,7 +38,7 @@ pub fn plan(archive: &Path, percent: u32, memory_bytes: u64) -> Result<RecoveryH
     recovery::plan(&*source, percent, memory_bytes)
 }
 
-/// Tells what [`repair`] would find; `None` if there is no recovery data.
+/// Returns the damage that [`repair`] would find; `None` if there is no recovery data.
 ///
 /// # Errors
 ///
@@ -47,15 +47,15 @@ pub fn survey(archive: &Path, monitor: &dyn Monitor) -> Result<Option<Report>> {
     check(&FileSource::open(archive)?, monitor)
 }
 
-/// Restores the exact bytes of `archive` at `target`, if something is damaged and all of it can be restored. Returns what it found;
-/// `None` if there is no recovery data.
+/// Restores the exact bytes of `archive` to `target` if all damage can be restored. Does nothing if an archive to be restored
+/// in place is undamaged. Returns the damage found; `None` if there is no recovery data.
 ///
-/// The restored archive is written beside the target, checked, synced, and gets its name then.
+/// The restored archive is written next to the target, checked, synced and then renamed.
 ///
 /// # Errors
 ///
-/// `Io` when a file can't be read or written, or another process is changing the archive; `ResourceLimit` when restoring takes more than `memory_bytes`; `Cancelled`. Then everything is
-/// as it was.
+/// `Io` if a file cannot be read or written, or another process is changing the archive; `ResourceLimit` if restoring needs more
+/// than `memory_bytes`; `Cancelled`. Nothing is changed then.
 pub fn repair(archive: &Path, target: &Target, memory_bytes: u64, monitor: &dyn Monitor) -> Result<Option<Report>> {
     let (source, path, overwrite) = target.open(archive)?;
     let Some(report) = check(&*source, monitor)? else { return Ok(None) };

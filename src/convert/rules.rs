@@ -1,13 +1,13 @@
-//! Patterns that leave entries out and take them back in, in the order given: the last one that matches decides.
+//! Patterns that exclude and include entries. The last matching pattern decides.
 //!
-//! Packing and reading share them, so that one line of `-x` means the same on both ways.
+//! Packing and reading share them, so that `-x` works the same way in both.
 
 use globset::{Candidate, GlobSet, GlobSetBuilder};
 
 use crate::pattern::{Pattern, compile};
 use nra_format::error::{Error, Result};
 
-/// Patterns in the order given. Without any, nothing is skipped.
+/// Patterns in the order given. Without patterns, nothing is excluded.
 #[derive(Debug, Clone, Default)]
 pub struct Rules {
     rules: Vec<Rule>,
@@ -16,20 +16,20 @@ pub struct Rules {
 
 #[derive(Debug, Clone, Copy)]
 struct Rule {
-    leave_out: bool,
+    excludes: bool,
     directories_only: bool,
 }
 
 impl Rules {
-    /// Adds a pattern that leaves out what it matches, or takes it back in when it starts with `!`. The last pattern that
-    /// matches decides; what lies below a directory skipped is skipped with it.
+    /// Adds a pattern that excludes matching entries, or includes them if it starts with `!`. The last matching pattern decides.
+    /// Everything below an excluded directory is excluded, too.
     ///
     /// A pattern with a leading `/` or `./` matches from the top of the archive, any other at every depth. `*` and `?` do not match
-    /// `/`, `**` does. A pattern that ends with `/` matches directories only.
+    /// `/`, `**` does. A pattern that ends with `/` matches only directories.
     ///
     /// # Errors
     ///
-    /// `Usage` when it is not a valid glob.
+    /// `Usage` if it is not a valid glob.
     pub fn exclude(&mut self, pattern: &str) -> Result<()> {
         match pattern.strip_prefix('!') {
             Some(rest) => self.add(rest, false),
@@ -37,7 +37,7 @@ impl Rules {
         }
     }
 
-    /// Adds a pattern that takes back in what an earlier one skipped.
+    /// Adds a pattern that includes entries despite an earlier exclude pattern.
     ///
     /// # Errors
     ///
@@ -46,40 +46,40 @@ impl Rules {
         self.add(pattern, false)
     }
 
-    /// Says whether nothing can be skipped.
+    /// Returns whether there are no patterns.
     pub fn is_empty(&self) -> bool {
         self.rules.is_empty()
     }
 
-    fn add(&mut self, text: &str, leave_out: bool) -> Result<()> {
-        let wrong = |why: String| Error::Usage { detail: format!("pattern '{text}' is not valid: {why}") };
-        let pattern = Pattern::read(text.as_bytes());
+    fn add(&mut self, text: &str, excludes: bool) -> Result<()> {
+        let invalid = |reason: String| Error::Usage { detail: format!("invalid pattern '{text}': {reason}") };
+        let pattern = Pattern::parse(text.as_bytes());
         if pattern.body.is_empty() {
-            return Err(wrong("it is empty".to_owned()));
+            return Err(invalid("empty".to_owned()));
         }
-        let glob = pattern.glob(!pattern.at_top).and_then(|glob| compile(&glob)).map_err(wrong)?;
+        let glob = pattern.glob(!pattern.at_top).and_then(|glob| compile(&glob)).map_err(invalid)?;
         self.globs.push(glob);
-        self.rules.push(Rule { leave_out, directories_only: pattern.is_directory });
+        self.rules.push(Rule { excludes, directories_only: pattern.is_directory });
         Ok(())
     }
 
-    /// Makes the rules ready for use.
+    /// Compiles the rules.
     ///
     /// # Errors
     ///
-    /// `Usage` when they are too large together.
+    /// `Usage` if the patterns together are too large.
     pub(crate) fn compile(&self) -> Result<RuleSet> {
         let mut builder = GlobSetBuilder::new();
         for glob in &self.globs {
             builder.add(glob.clone());
         }
-        let set =
-            builder.build().map_err(|e| Error::Usage { detail: format!("the patterns do not work together: {}", e.kind()) })?;
+        let too_large = |error: globset::Error| format!("the patterns together are too large: {}", error.kind());
+        let set = builder.build().map_err(|error| Error::Usage { detail: too_large(error) })?;
         Ok(RuleSet { rules: self.rules.clone(), set })
     }
 }
 
-/// [`Rules`] ready for use.
+/// Compiled [`Rules`].
 #[derive(Debug, Default)]
 pub(crate) struct RuleSet {
     rules: Vec<Rule>,
@@ -87,28 +87,28 @@ pub(crate) struct RuleSet {
 }
 
 impl RuleSet {
-    /// Says whether nothing can be skipped.
+    /// Returns whether there are no patterns.
     pub(crate) fn is_empty(&self) -> bool {
         self.rules.is_empty()
     }
 
-    /// Says whether the patterns leave out the entry with this path, whatever they say of the directories above it.
-    pub(crate) fn leaves_out(&self, path: &[u8], directory: bool) -> bool {
+    /// Returns whether the patterns exclude the entry with this path. Its parents are not considered.
+    pub(crate) fn excludes(&self, path: &[u8], directory: bool) -> bool {
         if self.rules.is_empty() {
             return false;
         }
         let matches = self.set.matches_candidate(&Candidate::from_bytes(path));
         let deciding = matches.into_iter().rev().map(|i| self.rules[i]).find(|rule| directory || !rule.directories_only);
-        deciding.is_some_and(|rule| rule.leave_out)
+        deciding.is_some_and(|rule| rule.excludes)
     }
 
-    /// Says whether the patterns leave out the entry with this path or a directory above it.
-    pub(crate) fn leaves_out_within(&self, path: &[u8], directory: bool) -> bool {
+    /// Returns whether the patterns exclude the entry with this path or one of its parents.
+    pub(crate) fn excludes_with_parents(&self, path: &[u8], directory: bool) -> bool {
         if self.rules.is_empty() {
             return false;
         }
-        let mut above = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(end, _)| &path[..end]);
-        above.any(|above| self.leaves_out(above, true)) || self.leaves_out(path, directory)
+        let mut parents = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(end, _)| &path[..end]);
+        parents.any(|parent| self.excludes(parent, true)) || self.excludes(path, directory)
     }
 }
 
@@ -125,9 +125,9 @@ mod tests {
     }
 
     #[test]
-    fn the_last_match_wins() {
+    fn last_matching_rule_decides() {
         let rule_set = rules(&["*.txt", "!keep.txt", "/top", "./here", "deep/er", "cache/"]);
-        for (path, directory, out) in [
+        for (path, directory, expected) in [
             ("here", false, true),
             ("x/here", false, false),
             ("a.txt", false, true),
@@ -139,33 +139,33 @@ mod tests {
             ("cache", false, false),
             ("x/cache", true, true),
         ] {
-            assert_eq!(rule_set.leaves_out(path.as_bytes(), directory), out, "{path}");
+            assert_eq!(rule_set.excludes(path.as_bytes(), directory), expected, "{path}");
         }
         assert!(Rules::default().exclude("a[").is_err());
         assert!(Rules::default().exclude("").is_err());
-        assert!(!rules(&[]).leaves_out(b"a", false) && rules(&[]).is_empty());
+        assert!(!rules(&[]).excludes(b"a", false) && rules(&[]).is_empty());
     }
 
     #[test]
-    fn a_star_stays_within_a_component() {
+    fn star_matches_within_a_component() {
         let rules = rules(&["/a/*/c", "/b/**/c", "\\!x", "[!y]z"]);
-        assert!(rules.leaves_out(b"a/b/c", false));
-        assert!(!rules.leaves_out(b"a/b/b/c", false));
-        assert!(rules.leaves_out(b"b/1/2/3/c", false));
-        assert!(rules.leaves_out(b"q/!x", false));
-        assert!(rules.leaves_out(b"az", false) && !rules.leaves_out(b"yz", false));
+        assert!(rules.excludes(b"a/b/c", false));
+        assert!(!rules.excludes(b"a/b/b/c", false));
+        assert!(rules.excludes(b"b/1/2/3/c", false));
+        assert!(rules.excludes(b"q/!x", false));
+        assert!(rules.excludes(b"az", false) && !rules.excludes(b"yz", false));
     }
 
     #[test]
     fn names_that_are_not_utf8_match() {
-        assert!(rules(&["*.log"]).leaves_out(b"d\xff/\xfe.log", false));
+        assert!(rules(&["*.log"]).excludes(b"d\xff/\xfe.log", false));
     }
 
     #[test]
-    fn what_lies_below_goes_with_its_directory() {
+    fn entries_below_an_excluded_directory_are_excluded() {
         let rules = rules(&["cache/", "!keep"]);
-        assert!(rules.leaves_out_within(b"a/cache/x/keep", false) && !rules.leaves_out(b"a/cache/x/keep", false));
-        assert!(rules.leaves_out_within(b"cache", true) && !rules.leaves_out_within(b"cache", false));
-        assert!(!rules.leaves_out_within(b"a/b", false));
+        assert!(rules.excludes_with_parents(b"a/cache/x/keep", false) && !rules.excludes(b"a/cache/x/keep", false));
+        assert!(rules.excludes_with_parents(b"cache", true) && !rules.excludes_with_parents(b"cache", false));
+        assert!(!rules.excludes_with_parents(b"a/b", false));
     }
 }

@@ -1,27 +1,27 @@
-//! What a conversion did.
+//! Result of a conversion.
 
 use crate::sink::DirectoryStats;
 use nra_format::nra::writer::WriterStats;
 
-/// What a conversion did, or would do if the sink is [`Sink::Null`](crate::Sink::Null).
+/// Counts of a conversion, or of a dry run if the sink is [`Sink::Null`](crate::Sink::Null).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Stats {
-    /// What the output holds. Sinks other than .nra count entries, files, bytes of content and bytes of the archive.
+    /// Content of the output. Sinks other than NRA count only entries, files, content bytes and archive bytes.
     pub written: WriterStats,
-    /// Entries and names that are not in the output; a warning gave the reason for each.
+    /// Entries and names that are not in the output. A warning reported the reason for each.
     pub skipped: u64,
-    /// Those of them that were skipped because the archive has a conflicting entry.
+    /// Skipped entries that conflict with an entry of the archive.
     pub conflicts: u64,
     /// Entries that an update found unchanged in the archive.
     pub unchanged: u64,
-    /// Entries that were skipped because they are damaged. Counted by a directory and by recovery.
+    /// Skipped entries that are damaged. Counted only when extracting to a directory or recovering an archive.
     pub damaged: u64,
-    /// Parts of the index that can't be read: the names of their entries are unknown. Counted by recovery.
+    /// Unreadable parts of the index, whose entries are unknown. Counted only when recovering an archive.
     pub unreadable: u64,
     /// Bytes of the input.
     pub input_bytes: u64,
-    /// The input could not be read to its end; the entries before are kept.
+    /// The end of the input could not be read. The entries before it are kept.
     pub incomplete: bool,
-    /// What was made in a directory.
+    /// Entries created in a directory.
     pub directory: DirectoryStats,
 }

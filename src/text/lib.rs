@@ -1,6 +1,7 @@
 //! Values as text: sizes, counts, times, names.
 
 use std::borrow::Cow;
+use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
@@ -24,7 +25,7 @@ pub enum SizeStyle {
 }
 
 impl SizeStyle {
-    /// Returns `bytes` as they stand in a column, where exact ones are numbers for programs.
+    /// Returns `bytes` as text for a column: exact sizes have no unit.
     pub fn column(self, bytes: u64) -> String {
         if self == Self::Exact { bytes.to_string() } else { self.show(bytes) }
     }
@@ -54,7 +55,7 @@ const NO_SIZE: &str = "invalid size (examples: 4096, 64K, 1.5G)";
 ///
 /// # Errors
 ///
-/// Explains what is wrong with the text.
+/// The reason why the text is not a size.
 pub fn parse_size(text: &str) -> Result<u64, String> {
     let text = text.trim();
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
@@ -81,7 +82,7 @@ pub fn parse_size(text: &str) -> Result<u64, String> {
         return whole.checked_mul(factor).ok_or_else(|| "too large".to_owned());
     }
     let value = number.parse::<f64>().map_err(|_| NO_SIZE.to_owned())? * factor as f64;
-    // Fractions of a byte are cut. Values that do not fit saturate and are rejected.
+    // Fractions of a byte are dropped. Values that do not fit saturate and are rejected.
     if value < u64::MAX as f64 { Ok(value as u64) } else { Err("too large".to_owned()) }
 }
 
@@ -139,12 +140,12 @@ pub fn count(number: u64) -> String {
     grouped
 }
 
-/// Returns `1 entry`, `2 entries`: a number with the form of the word that fits.
+/// Returns a number with the singular or plural of a word: `1 entry`, `2 entries`.
 pub fn counted(number: u64, one: &str, many: &str) -> String {
     format!("{} {}", count(number), if number == 1 { one } else { many })
 }
 
-/// Returns a part of a whole as percent with one digit: `87.6 %`.
+/// Returns a part of a whole as percentage with one decimal: `87.6 %`.
 pub fn percent(part: u64, whole: u64) -> String {
     if whole == 0 { "-".to_owned() } else { format!("{:.1} %", part as f64 * 100.0 / whole as f64) }
 }
@@ -154,12 +155,12 @@ pub fn share(part: u64, whole: u64) -> Option<String> {
     (part <= whole && whole > 0).then(|| percent(part, whole))
 }
 
-/// Returns a part of a whole as percent without digits: `88 %`.
+/// Returns a part of a whole as percentage without decimals: `88 %`.
 pub fn whole_percent(part: u64, whole: u64) -> String {
     if whole == 0 { "-".to_owned() } else { format!("{:.0} %", part as f64 * 100.0 / whole as f64) }
 }
 
-/// Returns a duration as people say it: `0.42 s`, `3.1 s`, `2:05`, `1:02:05`.
+/// Returns a duration for people: `0.42 s`, `3.1 s`, `2:05`, `1:02:05`.
 pub fn duration(duration: Duration) -> String {
     let seconds = duration.as_secs();
     match seconds {
@@ -174,7 +175,7 @@ fn instant(time: Timestamp) -> Option<jiff::Timestamp> {
     jiff::Timestamp::new(time.seconds, i32::try_from(time.nanoseconds).ok()?).ok()
 }
 
-/// Returns a time in RFC 3339, UTC, with as many digits as it has. Times beyond the year 9999 are seconds: `@SECONDS`.
+/// Returns a time in RFC 3339, UTC, with as many decimals as needed. Times after the year 9999 are seconds: `@SECONDS`.
 pub fn rfc3339(time: Timestamp) -> String {
     instant(time).map_or_else(|| format!("@{}", time.seconds), |time| time.to_string())
 }
@@ -209,7 +210,7 @@ pub fn mode(kind: Kind, mode: u16) -> String {
     text
 }
 
-/// Returns the word for a kind, as in JSON.
+/// Returns the name of a kind, as in JSON.
 pub fn kind(kind: Kind) -> &'static str {
     match kind {
         Kind::File => "file",
@@ -241,7 +242,7 @@ pub fn harmless(text: &str) -> String {
     clean
 }
 
-/// Zero-width joiner: makes one picture of two.
+/// Zero-width joiner: combines two pictures into one.
 const JOINER: char = '\u{200d}';
 
 /// Returns bytes as one line of text for a screen: control characters as their symbols (`␊`), characters that reorder text
@@ -276,16 +277,16 @@ pub fn printable_char(c: char) -> char {
     }
 }
 
-/// Returns whether `c` is a picture, or changes the colour or style of one.
+/// Returns whether `c` is a picture or a modifier of one.
 fn is_pictorial(c: char) -> bool {
     matches!(c, '\u{2190}'..='\u{21ff}' | '\u{2600}'..='\u{27bf}' | '\u{2b00}'..='\u{2bff}' | '\u{fe0f}' | '\u{1f000}'..='\u{1faff}')
 }
 
 /// Returns a name for a line of output: raw or quoted (`$'a\nb'`, see [`Quoted`]).
 ///
-/// For a terminal, names are quoted that would not display correctly. Elsewhere, names with control characters are quoted:
-/// each line is a name, and the output of a pipe may end on a terminal. Names that look quoted are quoted again, so that
-/// [`unquoted`] restores every name.
+/// For a terminal, names that would not display correctly are quoted. Elsewhere, names with control characters are quoted,
+/// because each line is a name and the output of a pipe may end on a terminal. Names that look quoted are quoted again, so
+/// that [`unquoted`] restores every name.
 pub fn name(bytes: &[u8], terminal: bool) -> Cow<'_, [u8]> {
     let is_plain = !bytes.is_empty()
         && !bytes.starts_with(b"$'")
@@ -297,23 +298,28 @@ pub fn name(bytes: &[u8], terminal: bool) -> Cow<'_, [u8]> {
     if is_plain { Cow::Borrowed(bytes) } else { Cow::Owned(Quoted::in_dollars(bytes).to_string().into_bytes()) }
 }
 
-/// Returns the name that a line of output or a word represents. Reverses [`name`].
+/// Returns a path or argument for a message, quoted if necessary.
+pub fn quoted(text: impl AsRef<OsStr>) -> String {
+    Quoted::new(text.as_ref().as_encoded_bytes()).to_string()
+}
+
+/// Returns the name in a line of output or a word. Reverses [`name`].
 pub fn unquoted(line: &[u8]) -> Cow<'_, [u8]> {
     nra_core::path::unquoted(line).map_or(Cow::Borrowed(line), Cow::Owned)
 }
 
-/// Removes the middle of a text that is longer than `most` characters.
-pub fn shorten(text: &str, most: usize) -> Cow<'_, str> {
+/// Removes the middle of a text that is longer than `limit` characters.
+pub fn shorten(text: &str, limit: usize) -> Cow<'_, str> {
     let length = text.chars().count();
-    if length <= most {
+    if length <= limit {
         return Cow::Borrowed(text);
     }
-    let head = most / 2;
-    let tail = most.saturating_sub(head + 1);
-    Cow::Owned(text.chars().take(head).chain(['…']).chain(text.chars().skip(length - tail)).collect())
+    let start = limit / 2;
+    let end = limit.saturating_sub(start + 1);
+    Cow::Owned(text.chars().take(start).chain(['…']).chain(text.chars().skip(length - end)).collect())
 }
 
-/// The path of an archive in JSON: text, and the exact bytes beside it when they are not UTF-8.
+/// The path of an archive in JSON: text, and the exact bytes if they are not UTF-8.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ArchiveField {
     archive: String,
@@ -329,12 +335,12 @@ impl ArchiveField {
     }
 }
 
-/// A path in JSON: text, and the exact bytes beside it when they are not UTF-8.
+/// A path in JSON: text, and the exact bytes if they are not UTF-8.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PathField<'a> {
-    /// The path; bytes that are not UTF-8 are replaced by U+FFFD.
+    /// The path. Bytes that are not UTF-8 are replaced by U+FFFD.
     pub path: Cow<'a, str>,
-    /// The bytes in base64, only when they are not UTF-8.
+    /// The bytes in base64 if they are not UTF-8.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path_b64: Option<String>,
 }
@@ -353,7 +359,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_shown_and_read() {
+    fn sizes_are_formatted_and_parsed() {
         for (bytes, binary, decimal) in [
             (0, "0 B", "0 B"),
             (1000, "1000 B", "1.0 kB"),

@@ -96,7 +96,7 @@ fn mv_and_mkdir_change_paths() {
     sandbox.changes(&["mkdir", "rich.nra", "/a/b/"], "created a/b in commit 4 (+");
     assert_eq!(sandbox.out(&["list", "rich.nra", "a"]), "a\na/b\n");
     sandbox.fails(&["mkdir", "rich.nra", "a/b"], 1, "nra: rich.nra: a/b exists already\n");
-    sandbox.fails(&["mkdir", "rich.nra", "image.bin/x"], 1, "nra: rich.nra: image.bin is no directory\n");
+    sandbox.fails(&["mkdir", "rich.nra", "image.bin/x"], 1, "nra: rich.nra: image.bin is not a directory\n");
     let moved: Value = serde_json::from_str(&sandbox.run(&["mv", "rich.nra", "a", "z", "--json"]).out).unwrap();
     schema::check(&moved["moves"][0]);
     assert_eq!(moved["moves"][0]["to"]["path"], "z");

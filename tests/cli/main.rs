@@ -294,7 +294,7 @@ hint: use nra browse ARCHIVE or nra extract ARCHIVE instead\nhint: use nra --hel
         (
             &["pack", "rich.nra", "-o", "rich.nra", "-f"],
             1,
-            "nra: cannot pack rich.nra: it is where the archive is to go\nhint: use -o to choose another name for the archive\n",
+            "nra: cannot pack rich.nra: it is the output file\nhint: use -o to choose another name for the archive\n",
         ),
         (&["pack", ".", "-o", "x.nra", "--prefix", ""], 2, "nra: --prefix is empty (use . for the top directory)\n"),
         (&["extract", "rich.nra", "-T", "-"], 1, "nra: standard input lists no paths\n"),

@@ -239,7 +239,7 @@ fn options_override_properties_of_input() {
         ] {
             let outcome = run(&[&["convert", "-f"], arguments].concat());
             let warning = format!(
-                "nra: warning: {}: OUT says that it is a {called}, its entries are still those of a SampleShard\n",
+                "nra: warning: {}: OUT is labelled as a {called}, but its entries are those of a SampleShard\n",
                 arguments[0]
             );
             let is_told = was != 0 && was != role;
@@ -281,7 +281,7 @@ fn archive_comment_becomes_description() {
     // The other metadata cannot be kept; the loss is reported once.
     let zip = run(&["convert", "py_metadata.shard", "a.zip"]);
     let lost = "nra: warning: py_metadata.shard: attributes of the archive can't be kept in a zip archive\n\
-                nra: warning: py_metadata.shard: what a Shard file says of its entries beside names can't be kept in a zip archive\n";
+                nra: warning: py_metadata.shard: properties of Shard entries other than names can't be kept in a zip archive\n";
     assert!(zip.code == Some(3) && zip.err.starts_with(lost), "{}", zip.err);
     assert_eq!(zip.err.lines().count(), 3);
     done(&["convert", "-q", "a.zip", "b.nra"]);
@@ -296,7 +296,7 @@ fn plain_file_converts_without_loss() {
     let (_folder, run) = directory_with("py_basic_a16.shard");
     let outcome = run(&["convert", "py_basic_a16.shard", "a.tar"]);
     let lost =
-        "nra: warning: py_basic_a16.shard: what a Shard file says of its entries beside names can't be kept in a tar archive\n";
+        "nra: warning: py_basic_a16.shard: properties of Shard entries other than names can't be kept in a tar archive\n";
     assert!(outcome.code == Some(0) && outcome.err.starts_with(lost), "{}", outcome.err);
     assert_eq!(outcome.err.lines().count(), 2);
 }

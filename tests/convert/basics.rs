@@ -32,7 +32,7 @@ fn blocks_are_copied_between_archives() {
     let stderr = expect(at, &["convert", "moved.nra", "locked.nra", "-e", "--password", "x"], 0);
     assert!(!stderr.contains("is encrypted"), "{stderr}");
     let stderr = expect(at, &["convert", "locked.nra", "open.nra", "--password", "x"], 0);
-    assert!(stderr.contains("the input is encrypted, what is made of it is not"), "{stderr}");
+    assert!(stderr.contains("the input is encrypted, but the output is not"), "{stderr}");
     for archive in ["moved.nra", "locked.nra", "open.nra"] {
         assert_eq!(stored_bytes(at, archive), before, "{archive}");
         expect(at, &["verify", archive, "--password", "x"], 0);

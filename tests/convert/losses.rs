@@ -68,15 +68,15 @@ fn documented_losses_are_reported() {
     expect(at, &["pack", "file", "-o", "holes"], 0);
     let message = |row: &str, kind: &str| match row {
         "tags and properties of entries" | "access control lists written as text" | "extended attributes" => {
-            format!("file: an attribute can't be kept in a {kind}")
+            format!("file: an attribute can't be kept in {kind}")
         }
-        "attributes of the archive" => format!("attributes of the archive can't be kept in a {kind}"),
+        "attributes of the archive" => format!("attributes of the archive can't be kept in {kind}"),
         "earlier commits" => "earlier commits are not kept".to_owned(),
-        "device numbers above 2,097,151" => format!("device: the numbers of a device are too large to be kept in a {kind}"),
-        "devices and pipes" if kind == "Shard file" => "pipe: skipped: a Shard file holds nothing but files".to_owned(),
-        "devices and pipes" => format!("pipe: skipped: a {kind} holds no devices and pipes"),
-        "symlinks and empty directories" => format!("link: skipped: a {kind} holds nothing but files"),
-        "holes" => format!("file: its holes are filled with zero bytes in a {kind}"),
+        "device numbers above 2,097,151" => format!("device: the device numbers are too large to be kept in {kind}"),
+        "devices and pipes" if kind == "a Shard file" => "pipe: skipped: a Shard file can contain only files".to_owned(),
+        "devices and pipes" => format!("pipe: skipped: {kind} cannot contain devices and pipes"),
+        "symlinks and empty directories" => format!("link: skipped: {kind} can contain only files"),
+        "holes" => format!("file: its holes are filled with zero bytes in {kind}"),
         row => panic!("no message is known for {row}"),
     };
     let [tar, zip, native, earlier, shard] = [1, 2, 3, 4, 5].map(lost);
@@ -87,11 +87,11 @@ fn documented_losses_are_reported() {
     assert_eq!(earlier, ["attributes of the archive", "earlier commits", "holes", silent]);
     assert_eq!(shard.len(), 9, "{shard:?}");
     for (rows, out, kind) in [
-        (&tar, "out.tar", "tar archive"),
-        (&zip, "out.zip", "zip archive"),
+        (&tar, "out.tar", "a tar archive"),
+        (&zip, "out.zip", "a zip archive"),
         (&native, "out.nra", ""),
-        (&earlier, "out.nra4", "file of NRA 4.5"),
-        (&shard, "out.shard", "Shard file"),
+        (&earlier, "out.nra4", "an NRA 4.5 archive"),
+        (&shard, "out.shard", "a Shard file"),
     ] {
         for row in rows.iter().filter(|row| *row != silent) {
             let stderr = expect(at, &["convert", row, out, "-f"], 3);

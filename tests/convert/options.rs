@@ -144,7 +144,7 @@ fn key_encrypts_output_of_plain_input() {
         expect(at, &["list", "sealed.nra"], 5);
         // The key opens the encrypted input.
         let stderr = expect(at, &["convert", "sealed.nra", "plain.nra", "-f", "--password", "x"], 0);
-        assert!(stderr.contains("the input is encrypted, what is made of it is not"), "{stderr}");
+        assert!(stderr.contains("the input is encrypted, but the output is not"), "{stderr}");
         expect(at, &["list", "plain.nra"], 0);
     }
     let stderr = expect(at, &["convert", "first.nra", "out.tar", "--password", "x"], 0);

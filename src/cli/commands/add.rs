@@ -2,17 +2,15 @@
 
 use std::path::PathBuf;
 
-use serde::Serialize;
-
 use crate::change::{self, FinishedCommit, writable_path};
 use crate::dry_run;
 use crate::inputs::InputArgs;
 use crate::key_args::KeyArgs;
 use crate::pack_args::PackingArgs;
+use crate::record::record;
 use crate::report::{CommandResult, Failure, Outcome};
 use crate::ui::{self, Ui};
 use nra_convert::{CommitSink, Sink, Source, convert};
-use nra_format::path::Quoted;
 use nra_text::{self, ArchiveField};
 
 /// Arguments of `nra add`.
@@ -48,34 +46,10 @@ pub struct Args {
 /// Hint about entries of another type at the same path.
 const CONFLICT_HINT: &str = "use -f to replace directories by files and files by directories";
 
-/// The result as JSON.
-#[derive(Debug, Serialize)]
-struct Summary {
-    #[serde(flatten)]
-    archive: ArchiveField,
-    commit: u64,
-    added: u64,
-    replaced: u64,
-    removed: u64,
-    unchanged: u64,
-    skipped: u64,
-    entries: u64,
-    files: u64,
-    content_bytes: u64,
-    deduplicated_bytes: u64,
-    archive_bytes: u64,
-    added_bytes: u64,
-    seconds: f64,
-}
-
 /// Adds files and directories to an archive.
-///
-/// # Errors
-///
-/// If an input is missing or the archive cannot be changed.
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let path = writable_path(&args.archive)?;
-    let name = Quoted::new(path.as_os_str().as_encoded_bytes()).to_string();
+    let name = nra_text::quoted(&path);
     if args.inputs.rules.is_empty() {
         return Err(
             Failure::usage("nothing to add was named").hint(format!("use nra add {name} FILE to add a file or directory"))
@@ -93,9 +67,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let before = change::PriorState::at(&path).map_err(|error| change::explain(error, &name))?;
     let progress = ui.progress("adding");
     let result = convert(Source::Walk(packing.source), sink, &packing.options, &progress);
-    progress.finish();
-    let elapsed = progress.elapsed();
-    drop(progress);
+    let elapsed = progress.end();
     let stats = result.map_err(|error| before.explain(error, &path, &name))?;
     let written = stats.written;
     let changed = written.added + written.replaced + written.removed > 0;
@@ -113,14 +85,14 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         what += &format!(", {before}{}{after}", nra_text::count(count));
     }
     let commit = if changed { written.commit - 1 } else { written.commit };
-    FinishedCommit { name: &name, before: commit, is_protected: before.is_protected, is_undone: true, dry_run: false }
+    FinishedCommit { name: &name, before: commit, is_protected: before.is_protected, is_revertible: true, dry_run: false }
         .report(&what, &written, ui);
     if stats.conflicts > 0 {
         ui.console().note(&format!("hint: {CONFLICT_HINT}"));
     }
     let outcome = if stats.skipped > 0 { Outcome::Degraded } else { Outcome::Done };
-    let summary = Summary {
-        archive: ArchiveField::new(&path),
+    let summary = record! {
+        ..ArchiveField::new(&path),
         commit: written.commit,
         added: written.added,
         replaced: written.replaced,

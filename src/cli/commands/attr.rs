@@ -3,17 +3,15 @@
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 
-use serde::Serialize;
-
-use crate::archive_errors;
 use crate::args::ResourceArgs;
-use crate::attributes::{self, AttributeRecord, Of};
-use crate::change::{self, ChangeArgs};
+use crate::attributes::{self, AttributeRecord, Scope};
+use crate::change::ChangeArgs;
 use crate::listing::{Columns, Facts};
 use crate::open_archive;
+use crate::record::record;
 use crate::report::{CommandResult, Failure, Outcome};
 use crate::ui::Ui;
-use nra_convert::change::{Edit, Edited, describe_archive, describe_entries};
+use nra_convert::change::{Edit, EditStats, edit_archive_attributes, edit_entry_attributes};
 use nra_convert::select::Selection;
 use nra_format::entry::{Attribute, Entry};
 use nra_format::path::Quoted;
@@ -56,38 +54,23 @@ enum Action {
     Rm,
 }
 
-/// Attributes of the archive or of an entry as JSON.
-#[derive(Debug, Serialize)]
-struct AttributesRecord<'a> {
-    #[serde(rename = "type")]
-    record: &'static str,
-    #[serde(flatten)]
-    path: Option<PathField<'a>>,
-    attributes: Vec<AttributeRecord>,
-}
-
-#[derive(Debug, Default, Serialize)]
-struct Summary {
-    attributes: u64,
-}
-
 /// Shows, sets and removes attributes.
-///
-/// # Errors
-///
-/// If the archive cannot be read or changed, or nothing matches.
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     ui.list("attr", "attributes");
-    let of = if args.entry.is_empty() { Of::Archive } else { Of::Entries };
+    let scope = if args.entry.is_empty() { Scope::Archive } else { Scope::Entries };
     match args.action {
         Action::Get => get(args, ui),
         Action::Set => {
-            let edits =
-                args.names.iter().map(|text| attributes::parse(text, of).map(Edit::Set)).collect::<CommandResult<Vec<Edit>>>()?;
+            let edits = args
+                .names
+                .iter()
+                .map(|text| attributes::parse(text, scope).map(Edit::Set))
+                .collect::<CommandResult<Vec<Edit>>>()?;
             edit(args, &edits, ui)
         }
         Action::Rm => {
-            let edits = args.names.iter().map(|text| attributes::new(text.as_bytes(), b"", of).map(|own| Edit::Remove(own.name)));
+            let edits =
+                args.names.iter().map(|text| attributes::new(text.as_bytes(), b"", scope).map(|own| Edit::Remove(own.name)));
             edit(args, &edits.collect::<CommandResult<Vec<Edit>>>()?, ui)
         }
     }
@@ -96,31 +79,31 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
 fn get(args: &Args, ui: &mut Ui) -> CommandResult {
     let opened = open_archive::open_at(&args.change.archive, None, &args.change.keys, &ResourceArgs::default(), ui)?;
     let mut missing: Vec<&OsString> = args.names.iter().collect();
-    let mut is_wanted = |attribute: &Attribute, of| {
+    let mut is_wanted = |attribute: &Attribute, scope| {
         let is_own = |name: &OsString| name.as_bytes() == &*attribute.name;
         missing.retain(|name| !is_own(name));
         // Attributes of the top directory are not attributes of the archive.
-        if args.names.is_empty() { of == Of::Entries || !Top::has(attribute) } else { args.names.iter().any(is_own) }
+        if args.names.is_empty() { scope == Scope::Entries || !Top::has(attribute) } else { args.names.iter().any(is_own) }
     };
-    let mut summary = Summary::default();
+    let mut count = 0;
     let subject;
     if args.entry.is_empty() {
         subject = "the archive has";
         let attributes = opened.archive.info().attributes.iter();
-        let found: Vec<&Attribute> = attributes.filter(|attribute| is_wanted(attribute, Of::Archive)).collect();
-        summary.attributes = found.len() as u64;
+        let found: Vec<&Attribute> = attributes.filter(|attribute| is_wanted(attribute, Scope::Archive)).collect();
+        count = found.len();
         print(None, &found, args, ui)?;
-        open_archive::remark(&opened, ui);
+        open_archive::report_remarks(&opened, ui);
     } else {
         subject = "matching entries have";
         let selection = Selection::new(args.entry.iter().map(|pattern| pattern.as_bytes()))?;
         let mut matched = false;
-        for entry in selection.entries(&*opened.archive).map_err(|error| archive_errors::explain(error, &opened.name))? {
-            let Some(entry) = archive_errors::intact(entry, ui.console())? else { continue };
+        for entry in opened.entries(&selection, ui)? {
+            let entry = entry?;
             matched = true;
             let found: Vec<&Attribute> =
-                entry.metadata.attributes.iter().filter(|attribute| is_wanted(attribute, Of::Entries)).collect();
-            summary.attributes += found.len() as u64;
+                entry.metadata.attributes.iter().filter(|attribute| is_wanted(attribute, Scope::Entries)).collect();
+            count += found.len();
             print(Some(&entry), &found, args, ui)?;
         }
         open_archive::conclude(&opened, &selection, matched, ui)?;
@@ -129,7 +112,7 @@ fn get(args: &Args, ui: &mut Ui) -> CommandResult {
     if let Some(failure) = none_of(&missing, args.names.len(), &format!("{}: {subject}", opened.name), ui) {
         return Err(failure);
     }
-    ui.finish(Outcome::Done, "summary", &summary)
+    ui.finish(Outcome::Done, "summary", &record! { attributes: count })
 }
 
 /// Reports names of attributes that were not found. That is a failure if none of the `all` names was found.
@@ -151,7 +134,7 @@ fn print(entry: Option<&Entry>, found: &[&Attribute], args: &Args, ui: &mut Ui) 
         if entry.is_some() && found.is_empty() {
             return Ok(());
         }
-        return record(entry, found, ui);
+        return print_json(entry, found, ui);
     }
     // A single value is printed as is, unless the output is a terminal.
     if let ([_], [attribute], None) = (&args.names[..], found, entry)
@@ -175,10 +158,10 @@ fn print(entry: Option<&Entry>, found: &[&Attribute], args: &Args, ui: &mut Ui) 
     Ok(())
 }
 
-fn record<'a>(entry: Option<&Entry>, attributes: impl IntoIterator<Item = &'a &'a Attribute>, ui: &mut Ui) -> CommandResult<()> {
-    let attributes = attributes.into_iter().map(|attribute| AttributeRecord::new(attribute)).collect();
+fn print_json(entry: Option<&Entry>, attributes: &[&Attribute], ui: &mut Ui) -> CommandResult<()> {
+    let attributes: Vec<_> = attributes.iter().map(|attribute| AttributeRecord::new(attribute)).collect();
     let path = entry.map(|entry| PathField::new(entry.path.as_bytes()));
-    ui.record(&AttributesRecord { record: "attributes", path, attributes })
+    ui.record(&record! { "attributes" => ..path, attributes })
 }
 
 fn edit(args: &Args, edits: &[Edit], ui: &mut Ui) -> CommandResult {
@@ -187,16 +170,17 @@ fn edit(args: &Args, edits: &[Edit], ui: &mut Ui) -> CommandResult {
         return Err(failure.hint("use nra attr ARCHIVE set NAME=VALUE or nra attr ARCHIVE rm NAME"));
     }
     let mut change = args.change.begin()?;
-    let idle = |edited: &Edited| edited.idle.iter().map(|&number| &args.names[number]).collect::<Vec<&OsString>>();
+    let missing =
+        |edited: &EditStats| edited.without_effect.iter().map(|&number| &args.names[number]).collect::<Vec<&OsString>>();
     if args.entry.is_empty() {
-        let edited = describe_archive(&mut change.writer, edits).map_err(|error| change.explain(error))?;
+        let edited = edit_archive_attributes(&mut change.writer, edits).map_err(|error| change.explain(error))?;
         let subject = format!("{}: the archive has", change.name);
-        if let Some(failure) = none_of(&idle(&edited), edits.len(), &subject, ui) {
+        if let Some(failure) = none_of(&missing(&edited), edits.len(), &subject, ui) {
             return Err(failure);
         }
         if ui.is_json() {
             let now: Vec<&Attribute> = change.writer.attributes().iter().filter(|attribute| !Top::has(attribute)).collect();
-            record(None, &now, ui)?;
+            print_json(None, &now, ui)?;
         }
         return change.finish("changed attributes of the archive", ui);
     }
@@ -204,16 +188,10 @@ fn edit(args: &Args, edits: &[Edit], ui: &mut Ui) -> CommandResult {
     let progress = ui.progress("changing");
     let shown = change.is_dry() || ui.is_json();
     let mut print = |entry: &Entry| if shown { ui.entry(entry, Facts::default(), Columns::default()) } else { Ok(()) };
-    let edited = describe_entries(&mut change.writer, &selection, edits, &progress, &mut print)?;
+    let edited = edit_entry_attributes(&mut change.writer, &selection, edits, &progress, &mut print)?;
     drop(progress);
-    let unmatched = selection.unmatched();
-    if edited.meant == 0 {
-        return Err(change::nothing_matches(&unmatched, &change.name));
-    }
-    for pattern in unmatched {
-        ui.console().warn(Warning::degraded(pattern, "no entry matches"));
-    }
-    if let Some(failure) = none_of(&idle(&edited), edits.len(), &format!("{}: matching entries have", change.name), ui) {
+    change.check_selected(&selection, edited.selected, ui)?;
+    if let Some(failure) = none_of(&missing(&edited), edits.len(), &format!("{}: matching entries have", change.name), ui) {
         return Err(failure);
     }
     change.finish(&format!("changed attributes of {}", nra_text::counted(edited.changed, "entry", "entries")), ui)

@@ -20,7 +20,6 @@ use nra_format::archive::{Archive, Extension, OpenOptions, is_no_archive, open_p
 use nra_format::container::Container;
 use nra_format::crypt::{Keyring, Secret};
 use nra_format::nra::reader::{NraReader, open_for_salvage};
-use nra_format::path::Quoted;
 use nra_format::progress::{Severity, Warning};
 use nra_format::source::FileSource;
 use nra_tui::background::{BackgroundRun, JobReport};
@@ -132,10 +131,6 @@ impl From<PicturesArg> for Pictures {
 }
 
 /// Runs the browser.
-///
-/// # Errors
-///
-/// If there is no terminal, or the archive cannot be opened.
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     if !is_interactive() {
         let failure = Failure::usage("browse requires a terminal");
@@ -168,11 +163,11 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         }
         Some(path) => {
             let (path, commit) = open_archive::locate(path, args.at)?;
-            options.key = args.keys.to_open(&Quoted::new(path.as_os_str().as_bytes()).to_string())?;
+            options.key = args.keys.for_opening(&nra_text::quoted(&path))?;
             match open(path.clone(), &OpenOptions { commit, ..options.clone() }) {
                 Ok(opened) => (Some(opened), None),
                 Err(Error::KeyNeeded) => (None, Some(path)),
-                Err(error) => return Err(archive_errors::explain(error, &Quoted::new(path.as_os_str().as_bytes()).to_string())),
+                Err(error) => return Err(archive_errors::explain(error, &nra_text::quoted(&path))),
             }
         }
     };
@@ -196,22 +191,24 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let options = Options { environment, config, warnings, opener, pass, archives, list_archives, locked, read_only };
     // Signals end the browser, which restores the terminal. Jobs that continue without it stop cleanly.
     let _clean = CleanStop::begin();
-    let attended = SignalsHandled::begin();
-    let left = run::run(opened, &options);
-    drop(attended);
-    match left {
+    let signals_handled = SignalsHandled::begin();
+    let background = run::run(opened, &options);
+    drop(signals_handled);
+    match background {
         // The given archive was never opened because no password was entered.
-        Ok(left) if options.locked.is_some() && left.is_vacant() && left.ended_by().is_none() => Err(Error::KeyNeeded.into()),
-        Ok(left) => follow(left, ui),
+        Ok(background) if options.locked.is_some() && background.is_vacant() && background.ended_by().is_none() => {
+            Err(Error::KeyNeeded.into())
+        }
+        Ok(background) => report_background_jobs(background, ui),
         Err(error) => Err(Error::io("use", "the terminal", error).into()),
     }
 }
 
 /// Reports jobs that continue after the screen has closed, and their results.
-fn follow(mut left: BackgroundRun, ui: &Ui) -> CommandResult {
+fn report_background_jobs(mut background: BackgroundRun, ui: &Ui) -> CommandResult {
     let console = ui.console();
     let mut failed = None;
-    while let Some(report) = left.next_report() {
+    while let Some(report) = background.next_report() {
         match report {
             JobReport::Continuing(count) => {
                 console.note(&format!(
@@ -246,7 +243,7 @@ fn follow(mut left: BackgroundRun, ui: &Ui) -> CommandResult {
             }
         }
     }
-    match (left.ended_by(), failed) {
+    match (background.ended_by(), failed) {
         (Some(signal), stopped) => {
             stopped.iter().for_each(|message| console.line(&format!("nra: {message}")));
             Err(Failure::stopped(signal))
@@ -371,13 +368,13 @@ pub fn archives_in(directory: &Path) -> Vec<PathBuf> {
     };
     let here = directory == Path::new(".");
     let files = files.map(|file| if here { PathBuf::from(file.file_name()) } else { file.path() });
-    let mut archives: Vec<PathBuf> = files.filter(is_archive).filter(|path| !is_none(path)).collect();
+    let mut archives: Vec<PathBuf> = files.filter(is_archive).filter(|path| !is_known_other_file(path)).collect();
     archives.sort();
     archives
 }
 
 /// Returns whether the first bytes of a file show that it is not an archive, whatever its extension.
-fn is_none(path: &Path) -> bool {
+fn is_known_other_file(path: &Path) -> bool {
     let mut first = Vec::new();
     let read = File::open(path).and_then(|file| file.take(PROBE).read_to_end(&mut first));
     // For an unreadable file, the error appears when it is opened.

@@ -6,13 +6,14 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 
 use base64::Engine as _;
-use serde::Serialize;
 
 use crate::archive_errors;
 use crate::args::{ArchiveArg, ListArgs, ResourceArgs};
 use crate::exit_code::Code;
 use crate::inputs;
+use crate::listing::Totals;
 use crate::open_archive::{self, Opened};
+use crate::record::record;
 use crate::report::{CommandResult, Failure, Outcome};
 use crate::ui::Ui;
 use nra_format::Error;
@@ -87,96 +88,71 @@ impl ByteRange {
     }
 }
 
-/// Content of a file as JSON.
-#[derive(Debug, Serialize)]
-struct ContentRecord<'a> {
-    #[serde(rename = "type")]
-    record: &'static str,
-    #[serde(flatten)]
-    path: PathField<'a>,
-    offset: u64,
-    length: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    text: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    base64: Option<String>,
-}
-
-#[derive(Debug, Default, Serialize)]
-struct Summary {
-    entries: u64,
-    content_bytes: u64,
-}
-
 /// Prints content.
-///
-/// # Errors
-///
-/// If no path is a file, or content is damaged.
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let opened = open_archive::open(&args.archive, &args.resources, ui)?;
     ui.list("cat", "contents");
-    let mut summary = Summary::default();
+    let mut totals = Totals::default();
     // The worst failure so far, or the last of several equal ones.
-    let mut worst: Option<Gap> = None;
+    let mut worst: Option<PathFailure> = None;
     let listed = inputs::listed(&args.lists)?;
     let named = args.paths.iter().map(|path| nra_text::unquoted(path.as_bytes()));
     for path in named.chain(listed.iter().map(|path| Cow::Borrowed(&**path))) {
         match print_path(&path, args, &opened, ui) {
             Ok(length) => {
-                summary.entries += 1;
-                summary.content_bytes += length;
+                totals.entries += 1;
+                totals.content_bytes += length;
             }
             // Continue with the other entries.
-            Err(gap) if gap.failure.is_about_entry() => {
+            Err(failed) if failed.failure.is_about_entry() => {
                 ui.flush()?;
-                let is_worse = worst.as_ref().is_none_or(|worst| gap.failure.code() >= worst.failure.code());
-                let other = if is_worse { worst.replace(gap) } else { Some(gap) };
-                other.into_iter().for_each(|gap| ui.console().warn(gap.warning()));
+                let is_worse = worst.as_ref().is_none_or(|worst| failed.failure.code() >= worst.failure.code());
+                let other = if is_worse { worst.replace(failed) } else { Some(failed) };
+                other.into_iter().for_each(|failed| ui.console().warn(failed.warning()));
             }
-            Err(gap) => {
-                worst.into_iter().for_each(|gap| ui.console().warn(gap.warning()));
-                return Err(gap.failure);
+            Err(failed) => {
+                worst.into_iter().for_each(|failed| ui.console().warn(failed.warning()));
+                return Err(failed.failure);
             }
         }
     }
     ui.flush()?;
-    open_archive::remark(&opened, ui);
+    open_archive::report_remarks(&opened, ui);
     match worst {
         // Some entries were printed, so a missing one is a warning.
-        Some(gap) if summary.entries > 0 => ui.console().warn(gap.warning()),
-        Some(gap) => return Err(gap.failure),
+        Some(failed) if totals.entries > 0 => ui.console().warn(failed.warning()),
+        Some(failed) => return Err(failed.failure),
         None => {}
     }
-    ui.finish(Outcome::Done, "summary", &summary)
+    ui.finish(Outcome::Done, "summary", &totals)
 }
 
 /// A path whose content was not printed completely.
-struct Gap {
+struct PathFailure {
     path: Vec<u8>,
-    why: String,
+    reason: String,
     failure: Failure,
 }
 
-impl Gap {
-    fn new(path: &[u8], why: impl Into<String>, failure: Failure) -> Self {
-        Self { path: path.to_vec(), why: why.into(), failure }
+impl PathFailure {
+    fn new(path: &[u8], reason: impl Into<String>, failure: Failure) -> Self {
+        Self { path: path.to_vec(), reason: reason.into(), failure }
     }
 
     fn warning(self) -> Warning {
         let severity = if self.failure.code() == Code::Damaged { Severity::Damage } else { Severity::Degraded };
-        Warning::new(severity, self.path, self.why)
+        Warning::new(severity, self.path, self.reason)
     }
 }
 
 /// Prints the requested range of one file. Returns the number of bytes.
-fn print_path(path: &[u8], args: &Args, opened: &Opened, ui: &mut Ui) -> Result<u64, Gap> {
+fn print_path(path: &[u8], args: &Args, opened: &Opened, ui: &mut Ui) -> Result<u64, PathFailure> {
     let entry = find_file(path, opened)?;
     let (start, end) = match args.range {
         Some(ByteRange::Between(first, _) | ByteRange::From(first)) if first > entry.size => {
-            let why = format!("range starts past the end of the file ({})", nra_text::counted(entry.size, "byte", "bytes"));
-            let failure = Failure::failed(format!("{}: {}: {why}", opened.name, entry.path));
-            return Err(Gap::new(path, why, failure));
+            let reason = format!("range starts past the end of the file ({})", nra_text::counted(entry.size, "byte", "bytes"));
+            let failure = Failure::failed(format!("{}: {}: {reason}", opened.name, entry.path));
+            return Err(PathFailure::new(path, reason, failure));
         }
         Some(range) => range.within(entry.size),
         None => (0, entry.size),
@@ -186,7 +162,7 @@ fn print_path(path: &[u8], args: &Args, opened: &Opened, ui: &mut Ui) -> Result<
 }
 
 /// Looks up a path, which must be a file.
-fn find_file(path: &[u8], opened: &Opened) -> Result<Entry, Gap> {
+fn find_file(path: &[u8], opened: &Opened) -> Result<Entry, PathFailure> {
     let (name, shown) = (&opened.name, Quoted::new(path));
     match opened.archive.find_entry(normal(path)) {
         Ok(Some(entry)) if entry.kind == Kind::File => Ok(entry),
@@ -195,17 +171,17 @@ fn find_file(path: &[u8], opened: &Opened) -> Result<Entry, Gap> {
                 Kind::Symlink => format!("symlink to {}", Quoted::new(&entry.target)),
                 kind => nra_text::kind(kind).to_owned(),
             };
-            let why = format!("not a file but a {what}");
-            let failure = Failure::failed(format!("{name}: {shown}: {why}"));
-            Err(Gap::new(path, why, failure))
+            let reason = format!("not a file but a {what}");
+            let failure = Failure::failed(format!("{name}: {shown}: {reason}"));
+            Err(PathFailure::new(path, reason, failure))
         }
-        Ok(None) => Err(Gap::new(path, "entry not found", open_archive::not_found(path, opened))),
-        Err(error) => Err(Gap::new(path, error.to_string(), archive_errors::explain(error, name))),
+        Ok(None) => Err(PathFailure::new(path, "entry not found", open_archive::not_found(path, opened))),
+        Err(error) => Err(PathFailure::new(path, error.to_string(), archive_errors::explain(error, name))),
     }
 }
 
 /// Prints a range of the content.
-fn print(entry: &Entry, start: u64, end: u64, opened: &Opened, ui: &mut Ui) -> Result<(), Gap> {
+fn print(entry: &Entry, start: u64, end: u64, opened: &Opened, ui: &mut Ui) -> Result<(), PathFailure> {
     let failed = |error: io::Error| Error::io("write", Subject::StandardOutput, error);
     let mut printed = 0;
     let result = if (start, end) == (0, entry.size) {
@@ -237,32 +213,32 @@ fn print(entry: &Entry, start: u64, end: u64, opened: &Opened, ui: &mut Ui) -> R
         copy()
     };
     result.map_err(|error| {
-        let why = error.to_string();
+        let reason = error.to_string();
         let failure = archive_errors::explain_entry(error, &opened.name, entry);
         if printed == 0 || !failure.is_about_entry() {
-            return Gap::new(entry.path.as_bytes(), why, failure);
+            return PathFailure::new(entry.path.as_bytes(), reason, failure);
         }
         let part = format!("{} printed before the error", nra_text::counted(printed, "byte", "bytes"));
-        Gap::new(entry.path.as_bytes(), format!("{why}; {part}"), failure.hint(part))
+        PathFailure::new(entry.path.as_bytes(), format!("{reason}; {part}"), failure.hint(part))
     })
 }
 
-fn print_json(entry: &Entry, start: u64, end: u64, opened: &Opened, ui: &mut Ui) -> Result<(), Gap> {
+fn print_json(entry: &Entry, start: u64, end: u64, opened: &Opened, ui: &mut Ui) -> Result<(), PathFailure> {
     let (length, path) = (end - start, entry.path.as_bytes());
     if length > JSON_LIMIT {
-        let why = format!("{length} bytes are too large for JSON output");
-        let failure = Failure::failed(format!("{}: {why}", entry.path)).hint("use --range to print a part, or omit --json");
-        return Err(Gap::new(path, why, failure));
+        let reason = format!("{length} bytes are too large for JSON output");
+        let failure = Failure::failed(format!("{}: {reason}", entry.path)).hint("use --range to print a part, or omit --json");
+        return Err(PathFailure::new(path, reason, failure));
     }
     let mut content = vec![0; usize::try_from(length).expect("at most 64 MiB")];
     let read = opened.archive.read_at(entry, start, &mut content);
-    let read =
-        read.map_err(|error| Gap::new(path, error.to_string(), archive_errors::explain_entry(error, &opened.name, entry)))?;
+    let read = read
+        .map_err(|error| PathFailure::new(path, error.to_string(), archive_errors::explain_entry(error, &opened.name, entry)))?;
     content.truncate(read);
     let text = std::str::from_utf8(&content).ok();
     let base64 = text.is_none().then(|| base64::engine::general_purpose::STANDARD.encode(&content));
-    let record = ContentRecord { record: "content", path: PathField::new(path), offset: start, length, text, base64 };
-    ui.record(&record).map_err(|failure| Gap::new(path, "", failure))
+    let record = record! { "content" => ..PathField::new(path), offset: start, length, text, base64 };
+    ui.record(&record).map_err(|failure| PathFailure::new(path, "", failure))
 }
 
 #[cfg(test)]

@@ -2,17 +2,14 @@
 
 use std::path::PathBuf;
 
-use serde::Serialize;
-
 use crate::args::ResourceArgs;
-use crate::change::{check_different_file, explain, writable_path};
+use crate::change::{RewriteArgs, writable_path};
 use crate::key_args::KeyArgs;
-use crate::report::{CommandResult, Failure, Outcome};
+use crate::record::record;
+use crate::report::{CommandResult, Outcome};
 use crate::ui::Ui;
-use nra_convert::compact::{Compaction, Target, compact, plan};
-use nra_format::Error;
+use nra_convert::compact::{Compaction, compact, plan};
 use nra_format::nra::writer::WriterOptions;
-use nra_format::path::Quoted;
 use nra_text::{self, ArchiveField};
 
 /// Arguments of `nra compact`.
@@ -26,12 +23,8 @@ pub struct Args {
     /// Archive to compact
     #[arg(value_name = "ARCHIVE")]
     archive: PathBuf,
-    /// Write to OUT instead of changing the archive
-    #[arg(short, long, value_name = "OUT")]
-    output: Option<PathBuf>,
-    /// Replace OUT if it exists
-    #[arg(short = 'f', long, alias = "force", requires = "output")]
-    overwrite: bool,
+    #[command(flatten)]
+    rewrite: RewriteArgs,
     /// Keep the newest N commits, renumbered from 1
     #[arg(long, value_name = "N", default_value_t = 1)]
     keep: u64,
@@ -46,31 +39,12 @@ pub struct Args {
     resources: ResourceArgs,
 }
 
-/// The result as JSON.
-#[derive(Debug, Serialize)]
-struct Summary {
-    #[serde(flatten)]
-    archive: ArchiveField,
-    dry_run: bool,
-    /// The archive was rewritten.
-    written: bool,
-    commits: u64,
-    removed_commits: u64,
-    before_bytes: u64,
-    after_bytes: u64,
-    moved_blocks: u64,
-    repacked_blocks: u64,
-}
-
 /// Removes old commits and the data that only they use.
-///
-/// # Errors
-///
-/// If the archive cannot be read or written; it stays unchanged.
+/// On error, the archive stays unchanged.
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let path = writable_path(&args.archive)?;
-    check_different_file(&path, args.output.as_deref(), "omit -o to compact in place")?;
-    let name = Quoted::new(path.as_os_str().as_encoded_bytes()).to_string();
+    let target = args.rewrite.target(&path, "compact")?;
+    let name = nra_text::quoted(&path);
     let mut options = WriterOptions::balanced();
     options.threads = args.resources.threads();
     options.memory_bytes = args.resources.memory.unwrap_or(options.memory_bytes);
@@ -79,14 +53,10 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let done = if args.dry_run {
         plan(&path, args.keep, &options, &progress).map(Some)
     } else {
-        let target = match &args.output {
-            Some(output) => Target::File { path: output.clone(), overwrite: args.overwrite },
-            None => Target::InPlace,
-        };
         compact(&path, args.keep, None, &target, &options, &progress)
     };
     drop(progress);
-    let done = done.map_err(|error| failure(error, &name))?;
+    let done = done.map_err(|error| args.rewrite.explain(error, &name))?;
     let line = match &done {
         Some(done) if args.dry_run && done.dropped_commits == 0 && done.after_bytes >= done.before_bytes => {
             format!("{name}: already compact")
@@ -96,20 +66,17 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     };
     ui.console().note(&line);
     let written = done.is_some() && !args.dry_run;
-    let Compaction { commits, dropped_commits, before_bytes, after_bytes, moved_blocks, repacked_blocks, .. } =
-        done.unwrap_or_default();
-    let archive = ArchiveField::new(args.output.as_ref().unwrap_or(&path));
-    let dry_run = args.dry_run;
-    let summary = Summary {
-        archive,
-        dry_run,
+    let done = done.unwrap_or_default();
+    let summary = record! {
+        ..ArchiveField::new(args.rewrite.output.as_ref().unwrap_or(&path)),
+        dry_run: args.dry_run,
         written,
-        commits,
-        removed_commits: dropped_commits,
-        before_bytes,
-        after_bytes,
-        moved_blocks,
-        repacked_blocks,
+        commits: done.commits,
+        removed_commits: done.dropped_commits,
+        before_bytes: done.before_bytes,
+        after_bytes: done.after_bytes,
+        moved_blocks: done.moved_blocks,
+        repacked_blocks: done.repacked_blocks,
     };
     ui.finish(Outcome::Done, "summary", &summary)
 }
@@ -123,16 +90,10 @@ fn summary_line(done: &Compaction, args: &Args, name: &str, ui: &Ui) -> String {
         return format!("{name}: {before} → {about}{after}; would remove {commits} and keep {kept}");
     }
     let saved = nra_text::percent(done.before_bytes.saturating_sub(done.after_bytes), done.before_bytes);
-    let undo = match (&args.output, done.dropped_commits) {
+    let undo = match (&args.rewrite.output, done.dropped_commits) {
         (Some(_), _) => format!("; {name} is unchanged"),
         (None, 0) => String::new(),
         (None, _) => " permanently".to_owned(),
     };
     format!("{name}: {before} → {after} ({saved} saved); removed {commits}{undo}, kept {kept}")
-}
-
-fn failure(error: Error, name: &str) -> Failure {
-    let exists = matches!(&error, Error::Io { source, .. } if source.kind() == std::io::ErrorKind::AlreadyExists);
-    let failure = explain(error, name);
-    if exists { failure.hint("use -f to replace it, or -o for another name") } else { failure }
 }

@@ -52,10 +52,6 @@ enum Candidates {
 }
 
 /// Prints the candidates at the cursor.
-///
-/// # Errors
-///
-/// If standard output cannot be written.
 pub fn run(args: &Args, definition: &Command, ui: &mut Ui) -> CommandResult {
     let (mut words, replaced) = match (args.shell, &args.words[..]) {
         (CompletionShell::Bash, [line]) => words::split(line.as_bytes()),
@@ -66,7 +62,7 @@ pub fn run(args: &Args, definition: &Command, ui: &mut Ui) -> CommandResult {
     let words: Vec<OsString> = words.into_iter().map(|word| OsString::from_vec(words::expand_home(word, &home))).collect();
     let mut definition = definition.clone();
     definition.build();
-    let offer = offer(&CommandLine::parse(&definition, &words), OsStr::from_bytes(&current));
+    let offer = candidates(&CommandLine::parse(&definition, &words), OsStr::from_bytes(&current));
     let (kind, candidates) = match offer {
         Candidates::Words(words) => ("words", words),
         Candidates::Paths(paths) => ("paths", paths.into_iter().map(|path| (path, String::new())).collect()),
@@ -82,7 +78,7 @@ pub fn run(args: &Args, definition: &Command, ui: &mut Ui) -> CommandResult {
     Ok(Outcome::Done)
 }
 
-fn offer(line: &CommandLine<'_>, current: &OsStr) -> Candidates {
+fn candidates(line: &CommandLine<'_>, current: &OsStr) -> Candidates {
     if let Some(option) = line.pending {
         return value(option, line, current, "");
     }
@@ -108,9 +104,9 @@ fn verbs(command: &Command, current: &OsStr) -> Vec<(String, String)> {
 fn option(line: &CommandLine<'_>, current: &OsStr) -> Candidates {
     let typed = current.as_bytes();
     if let Some(at) = typed.iter().position(|&byte| byte == b'=').filter(|_| typed.starts_with(b"--")) {
-        let lead = std::str::from_utf8(&typed[..=at]).unwrap_or_default();
+        let prefix = std::str::from_utf8(&typed[..=at]).unwrap_or_default();
         let option = line.long(&typed[2..at]);
-        let offer = option.map(|option| value(option, line, OsStr::from_bytes(&typed[at + 1..]), lead));
+        let offer = option.map(|option| value(option, line, OsStr::from_bytes(&typed[at + 1..]), prefix));
         return offer.unwrap_or_else(|| Candidates::Words(Vec::new()));
     }
     let options = line.command.get_arguments().filter(|argument| !argument.is_hide_set() && !argument.is_positional());
@@ -125,13 +121,13 @@ fn option(line: &CommandLine<'_>, current: &OsStr) -> Candidates {
     Candidates::Words(starting(named, current))
 }
 
-/// Completes values of an argument; `lead` precedes them in the same word.
-fn value(argument: &Arg, line: &CommandLine<'_>, current: &OsStr, lead: &str) -> Candidates {
+/// Completes values of an argument; `prefix` precedes them in the same word.
+fn value(argument: &Arg, line: &CommandLine<'_>, current: &OsStr, prefix: &str) -> Candidates {
     let possible = argument.get_possible_values();
     if !possible.is_empty() {
         let shown = possible.iter().filter(|value| !value.is_hide_set());
         let shown = shown.map(|value| (value.get_name(), value.get_help().map(ToString::to_string).unwrap_or_default()));
-        let values = starting(shown, current).into_iter().map(|(value, what)| (format!("{lead}{value}"), what));
+        let values = starting(shown, current).into_iter().map(|(value, what)| (format!("{prefix}{value}"), what));
         return Candidates::Words(values.collect());
     }
     match (value_name(argument), argument.get_value_hint()) {
@@ -196,7 +192,7 @@ mod tests {
         definition.build();
         let mut words: Vec<OsString> = words.split(' ').map(OsString::from).collect();
         let current = words.pop().unwrap();
-        offer(&CommandLine::parse(&definition, &words), &current)
+        candidates(&CommandLine::parse(&definition, &words), &current)
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! `nra completions`
 
 use clap_complete::Shell;
-use serde::Serialize;
 
+use crate::record::record;
 use crate::report::{CommandResult, Outcome};
 use crate::ui::Ui;
 
@@ -19,12 +19,6 @@ pub struct Args {
     shell: Shell,
 }
 
-#[derive(Debug, Serialize)]
-struct Script {
-    shell: String,
-    script: String,
-}
-
 /// Scripts that call `nra complete`, which also completes paths inside archives. Other shells get a static list of words.
 const DYNAMIC: [(Shell, &str); 3] = [
     (Shell::Bash, include_str!("completions/nra.bash")),
@@ -33,10 +27,6 @@ const DYNAMIC: [(Shell, &str); 3] = [
 ];
 
 /// Prints the completion script.
-///
-/// # Errors
-///
-/// If standard output cannot be written.
 pub fn run(args: &Args, definition: &clap::Command, ui: &mut Ui) -> CommandResult {
     let script = match DYNAMIC.iter().find(|(shell, _)| *shell == args.shell) {
         Some((_, script)) => (*script).to_owned(),
@@ -45,7 +35,7 @@ pub fn run(args: &Args, definition: &clap::Command, ui: &mut Ui) -> CommandResul
     if !ui.is_json() {
         ui.write(script.as_bytes())?;
     }
-    ui.finish(Outcome::Done, "completions", &Script { shell: args.shell.to_string(), script })
+    ui.finish(Outcome::Done, "completions", &record! { shell: args.shell.to_string(), script })
 }
 
 /// Generates a script with all visible words, without paths inside archives.

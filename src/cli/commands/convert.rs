@@ -4,31 +4,28 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use serde::Serialize;
-
 use crate::archive_errors;
 use crate::args::{ContainerArgs, KeepArgs, ResourceArgs};
 use crate::change::same_file;
 use crate::dry_run::DRY_RUN;
 use crate::key_args::KeyArgs;
 use crate::open_archive;
+use crate::output;
 use crate::pack_args::{self, CompressionArgs, OwnerArgs, RecoveryArgs};
 use crate::progress::Progress;
+use crate::record::record;
 use crate::report::{CommandResult, Failure, Outcome};
 use crate::ui::{self, Ui};
 use crate::watched_file::WatchedFile;
 use nra_convert::select::Selection;
 use nra_convert::target::{Request, Target, default_output, extensions, target_of, unsupported};
-use nra_convert::{
-    Destination, Limits, MetadataPolicy, NraSink, Options, PlainInput, Sink, Source, Stats, convert, reads_in_order,
-};
+use nra_convert::{Limits, MetadataPolicy, NraSink, Options, PlainInput, Sink, Source, Stats, convert, reads_in_order};
 use nra_format::Error;
 use nra_format::archive::{self, Archive, OpenOptions, extension_mismatch, open_path, open_stream};
 use nra_format::codec::Codec;
 use nra_format::crypt::{Argon2Cost, Keyring, Secret};
 use nra_format::error::{STANDARD_INPUT, Subject};
 use nra_format::nra::writer::WriterOptions;
-use nra_format::path::Quoted;
 use nra_format::progress::{Counter, Monitor, Warning};
 use nra_format::shard::Dialect;
 use nra_format::source::{FileSource, ReadAt};
@@ -58,7 +55,7 @@ pub struct Args {
     /// Write this format, whatever the name: zip, tar.zst …
     ///
     /// Supported: nra, nra4 (for nra before version 5), zip, shard, mosh, smpl, gemm, wshard, gshard, tshard, cshard, tar, tar.gz, tar.zst, tar.xz, tar.bz2, tar.lz4.
-    #[arg(long, value_name = "FORMAT", value_parser = parse_kind)]
+    #[arg(long, value_name = "FORMAT", value_parser = parse_target)]
     to: Option<Target>,
     /// Write Shard files byte-identical to those of: go, python
     ///
@@ -147,71 +144,26 @@ struct LimitArgs {
     limit_entries: Option<u64>,
 }
 
-fn parse_kind(text: &str) -> Result<Target, String> {
-    Target::named(text).ok_or_else(|| format!("unsupported output format (use {})", written()))
+fn parse_target(text: &str) -> Result<Target, String> {
+    Target::named(text).ok_or_else(|| format!("unsupported output format (use {})", supported_extensions()))
 }
 
 /// Lists the extensions of supported output formats.
-fn written() -> String {
+fn supported_extensions() -> String {
     extensions().collect::<Vec<_>>().join(" ")
 }
 
 /// Returns the format for the extension of the output.
-fn kind_by_name(output: &Path) -> CommandResult<Target> {
+fn target_by_extension(output: &Path) -> CommandResult<Target> {
     let Some(extension) = unsupported(output) else { return Ok(target_of(output).unwrap_or(Target::Nra)) };
-    let shown = Quoted::new(output.as_os_str().as_bytes());
+    let shown = nra_text::quoted(&output);
     let failure = Failure::usage(format!("cannot write {shown}: writing {extension} archives is not supported"));
     Err(failure
-        .hint(format!("use an extension of a supported format ({})", written()))
+        .hint(format!("use an extension of a supported format ({})", supported_extensions()))
         .hint("use --to FORMAT to ignore the extension"))
 }
 
-/// Counts of a conversion.
-#[derive(Debug, Default, Serialize)]
-struct Report {
-    entries: u64,
-    files: u64,
-    input_bytes: u64,
-    content_bytes: u64,
-    deduplicated_bytes: u64,
-    archive_bytes: u64,
-    skipped: u64,
-    #[serde(skip)]
-    incomplete: bool,
-}
-
-impl From<Stats> for Report {
-    fn from(stats: Stats) -> Self {
-        let written = stats.written;
-        Self {
-            entries: written.entries,
-            files: written.files,
-            input_bytes: stats.input_bytes,
-            content_bytes: written.content_bytes,
-            deduplicated_bytes: written.deduplicated_bytes,
-            archive_bytes: written.archive_bytes,
-            skipped: stats.skipped,
-            incomplete: stats.incomplete,
-        }
-    }
-}
-
-/// The result as JSON.
-#[derive(Debug, Serialize)]
-struct Summary {
-    #[serde(flatten)]
-    archive: ArchiveField,
-    dry_run: bool,
-    #[serde(flatten)]
-    report: Report,
-    seconds: f64,
-}
-
 /// Converts an archive.
-///
-/// # Errors
-///
-/// If the input cannot be read or the archive cannot be written.
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let (in_path, commit) = open_archive::locate(&args.input, args.at)?;
     let from_stdin = in_path == Path::new("-");
@@ -222,47 +174,48 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         }
         None => default_output(&in_path, commit),
     };
-    let kind = args.to.map_or_else(|| kind_by_name(&output), Ok)?;
-    let to_stdout = output == Path::new("-");
+    let target = args.to.map_or_else(|| target_by_extension(&output), Ok)?;
+    let to_stdout = output::is_stdout(&output);
     if to_stdout && !args.dry_run {
         ui.check_archive_output(args.overwrite)?;
     }
     if !to_stdout && same_file(&in_path, &output) {
-        let shown = Quoted::new(output.as_os_str().as_bytes()).to_string();
+        let shown = nra_text::quoted(&output);
         return Err(Failure::usage(format!("output {shown} is the input")).hint("use -o FILE for another output"));
     }
-    if args.dry_run && !args.overwrite {
-        crate::output::check_not_existing(&output)?;
+    if args.dry_run {
+        output::check_not_existing(&output, args.overwrite)?;
     }
-    let (mut options, mut writer) = options(args, kind)?;
+    let (mut options, mut writer) = options(args, target)?;
     options.open.commit = commit;
-    let name = if from_stdin { STANDARD_INPUT.to_owned() } else { Quoted::new(args.input.as_os_str().as_bytes()).to_string() };
-    if args.encrypt && !kind.registered().encrypt {
+    let name = if from_stdin { STANDARD_INPUT.to_owned() } else { nra_text::quoted(&args.input) };
+    if args.encrypt && !target.registered().encrypt {
         return Err(Failure::usage("only NRA archives can be encrypted"));
     }
-    if args.dialect.is_some() && !matches!(kind, Target::Shard(_)) {
+    if args.dialect.is_some() && !matches!(target, Target::Shard(_)) {
         return Err(Failure::usage("--dialect requires a Shard file as output").hint("use --to shard to write one"));
     }
-    if to_stdout && !kind.registered().stream {
-        let what = if kind == Target::Nra4 { "an NRA 4.5 archive" } else { "a Shard file" };
+    if to_stdout && !target.registered().stream {
+        let what = if target == Target::Nra4 { "an NRA 4.5 archive" } else { "a Shard file" };
         let failure = Failure::usage(format!("cannot write {what} to standard output: its first bytes are written last"));
         return Err(failure.hint("use -o FILE to write it to a file"));
     }
-    if args.recovery.is_given() && (to_stdout || kind != Target::Nra) {
+    if args.recovery.is_given() && (to_stdout || target != Target::Nra) {
         return Err(Failure::usage("--recovery requires an NRA archive in a file as output").hint("use -o FILE.nra"));
     }
-    warn_unused_options(args, kind, ui);
+    warn_unused_options(args, target, ui);
     let is_encrypted = !from_stdin && archive_errors::is_encrypted(&in_path);
     // A new password is typed twice, even if it opens the input, too.
-    options.open.key = if args.encrypt && args.keys.asks() { Some(args.keys.for_new()?) } else { args.keys.to_open(&name)? };
+    options.open.key =
+        if args.encrypt && args.keys.prompts() { Some(args.keys.for_new_archive()?) } else { args.keys.for_opening(&name)? };
     if is_encrypted && options.open.key.is_none() {
-        options.open.key = args.keys.when_needed(&name)?;
+        options.open.key = args.keys.prompt(&name)?;
     }
     let named = Named { name: &name, path: (!from_stdin).then_some(&in_path), open: options.open.clone() };
     let (mut earlier_key, mut plain) = (None, PlainInput::default());
     if args.encrypt {
-        let secret = options.open.key.clone().map_or_else(|| args.keys.for_new(), Ok)?;
-        match (kind, secret) {
+        let secret = options.open.key.clone().map_or_else(|| args.keys.for_new_archive(), Ok)?;
+        match (target, secret) {
             (Target::Nra4, Secret::Raw(key)) => earlier_key = Some(key),
             (Target::Nra4, Secret::Password(_)) => {
                 let failure = Failure::usage("nra before version 5 supports keys only, not passwords");
@@ -271,22 +224,17 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
             (_, secret) => writer.encryption = Some(Keyring::create(&secret, Argon2Cost::default(), "")?),
         }
     } else if args.keys.is_given()
-        && kind == Target::Nra
+        && target == Target::Nra
         && let Some(secret) = &options.open.key
     {
         // As with `pack`, a key without an encrypted input encrypts the output. A password typed only once may be mistyped, so it
         // must not encrypt anything.
-        plain = if args.keys.asks() {
+        plain = if args.keys.prompts() {
             PlainInput::Refused
         } else {
             PlainInput::Encrypted(Keyring::create(secret, Argon2Cost::default(), "")?)
         };
     }
-    let destination = if to_stdout {
-        Destination::Stream(Box::new(std::io::stdout()))
-    } else {
-        Destination::File { path: output.clone(), overwrite: args.overwrite }
-    };
     let request = Request {
         nra: NraSink { writer, recompress: args.compression.is_given(), plain },
         codec: args.compression.codec(),
@@ -295,10 +243,10 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         dialect: args.dialect.map(Dialect::from),
         key: earlier_key,
     };
-    let format = kind.format_with(&output, request).map_err(pack_args::unsupported_setting)?;
-    let sink = Sink::Archive(destination, format);
+    let format = target.format_with(&output, request).map_err(pack_args::unsupported_setting)?;
+    let sink = Sink::Archive(output::destination(&output, args.overwrite), format);
     let sink = if args.dry_run { sink.dry_run() } else { sink };
-    let (opened, all) = (open_indexed(kind, &named, &output, args, &options, ui)?, Selection::all());
+    let (opened, all) = (open_indexed(target, &named, &output, args, &options, ui)?, Selection::all());
     let source = match &opened {
         Some(archive) => Source::Archive(&**archive, &all),
         None if from_stdin => Source::Stream(Box::new(open_archive::interruptible_stdin()?), Subject::StandardInput),
@@ -306,25 +254,35 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     };
     let progress = ui.progress("converting");
     let monitor = &NamedMonitor { progress: &progress, input: &name };
-    let result = convert(source, sink, &options, monitor).map(Report::from);
-    progress.finish();
-    let elapsed = progress.elapsed();
-    drop(progress);
-    let report = result.map_err(|error| explain(error, &named, &output, args.keep_going))?;
-    let line = summary_line(&report, elapsed, ui);
+    let result = convert(source, sink, &options, monitor);
+    let elapsed = progress.end();
+    let stats = result.map_err(|error| explain(error, &named, &output, args.keep_going))?;
+    let line = summary_line(&stats, elapsed, ui);
     ui.console().note(&if args.dry_run { format!("{line}: {DRY_RUN}") } else { line });
-    if kind == Target::Nra && !args.compression.is_given() && has_grown(&report) {
+    if target == Target::Nra && !args.compression.is_given() && has_grown(&stats) {
         ui.console().note("hint: IN was compressed better; use -l 19 or --best for a smaller OUT");
     }
     if !args.dry_run {
         args.recovery.protect(&output, args.resources.memory, ui)?;
     }
-    let outcome = match (report.incomplete, report.skipped) {
+    let outcome = match (stats.incomplete, stats.skipped) {
         (true, _) => Outcome::Damaged,
         (false, 0) => Outcome::Done,
         (false, _) => Outcome::Degraded,
     };
-    let summary = Summary { archive: ArchiveField::new(&output), dry_run: args.dry_run, report, seconds: ui::seconds(elapsed) };
+    let written = &stats.written;
+    let summary = record! {
+        ..ArchiveField::new(&output),
+        dry_run: args.dry_run,
+        entries: written.entries,
+        files: written.files,
+        input_bytes: stats.input_bytes,
+        content_bytes: written.content_bytes,
+        deduplicated_bytes: written.deduplicated_bytes,
+        archive_bytes: written.archive_bytes,
+        skipped: stats.skipped,
+        seconds: ui::seconds(elapsed),
+    };
     ui.finish(outcome, "summary", &summary)
 }
 
@@ -357,14 +315,14 @@ impl Monitor for NamedMonitor<'_> {
 
 /// Opens the input through its index, unless the target reads it sequentially where possible.
 fn open_indexed(
-    kind: Target,
+    target: Target,
     named: &Named<'_>,
     output: &Path,
     args: &Args,
     options: &Options,
     ui: &Ui,
 ) -> CommandResult<Option<Box<dyn Archive>>> {
-    if kind == Target::Nra {
+    if target == Target::Nra {
         return Ok(None);
     }
     let opened = match named.path {
@@ -392,11 +350,11 @@ fn open_file(path: &Path, options: &Options, ui: &Ui) -> Result<Box<dyn Archive>
     Ok(archive)
 }
 
-fn options(args: &Args, kind: Target) -> CommandResult<(Options, WriterOptions)> {
+fn options(args: &Args, target: Target) -> CommandResult<(Options, WriterOptions)> {
     let fidelity = &args.fidelity;
     // The supported levels depend on the output format.
     let own = CompressionArgs::default();
-    let compression = if matches!(kind, Target::Nra | Target::Nra4) { &args.compression } else { &own };
+    let compression = if matches!(target, Target::Nra | Target::Nra4) { &args.compression } else { &own };
     let writer = pack_args::writer_options(compression, &args.resources, &args.message)?;
     let mut open = OpenOptions::default();
     args.container.apply(&mut open);
@@ -405,11 +363,8 @@ fn options(args: &Args, kind: Target) -> CommandResult<(Options, WriterOptions)>
     let options = Options {
         open,
         metadata: MetadataPolicy {
-            owner: fidelity.owner.policy(&fidelity.keep),
-            xattrs: !fidelity.keep.no_xattrs,
-            times: !fidelity.keep.no_times,
             latest: if fidelity.reproducible { pack_args::source_date_epoch()? } else { None },
-            ..MetadataPolicy::default()
+            ..fidelity.keep.policy(fidelity.owner.policy(&fidelity.keep))
         },
         limits: Limits {
             bytes: args.limits.limit_size.unwrap_or(limits.bytes),
@@ -427,8 +382,8 @@ fn options(args: &Args, kind: Target) -> CommandResult<(Options, WriterOptions)>
 }
 
 /// Warns about compression options without effect on the output format.
-fn warn_unused_options(args: &Args, kind: Target, ui: &Ui) {
-    let (what, used): (_, &[&str]) = match kind {
+fn warn_unused_options(args: &Args, target: Target, ui: &Ui) {
+    let (what, used): (_, &[&str]) = match target {
         Target::Nra => return,
         Target::Nra4 => ("NRA 4.5 archives", &["--level", "--codec"]),
         Target::Tar(None) => ("uncompressed tar archives", &[]),
@@ -454,7 +409,7 @@ struct Named<'a> {
 
 impl Named<'_> {
     /// Returns a hint about damage. `kept_going` is whether `--keep-going` was given.
-    fn advice(&self, kept_going: bool) -> Option<&'static str> {
+    fn damage_hint(&self, kept_going: bool) -> Option<&'static str> {
         let keeps = (!kept_going).then_some("use --keep-going to skip damaged entries");
         let Some(path) = self.path else { return keeps };
         // Formats read sequentially yield all entries before the damage. Formats with an index need the index.
@@ -473,10 +428,10 @@ impl Named<'_> {
 fn explain(error: Error, source: &Named<'_>, output: &Path, kept_going: bool) -> Failure {
     let input = source.name;
     match error {
-        Error::Io { .. } | Error::Cancelled => crate::output::explain(error, output),
+        Error::Io { .. } | Error::Cancelled => output::explain(error, output),
         Error::Corrupt { .. } | Error::Unsupported { .. } => {
             let failure = Failure::from(error).context(input);
-            source.advice(kept_going).into_iter().fold(failure, Failure::hint)
+            source.damage_hint(kept_going).into_iter().fold(failure, Failure::hint)
         }
         Error::NotAnArchive { .. } => Failure::from(error).context(input).hint("use nra formats to list supported formats"),
         error => {
@@ -488,24 +443,16 @@ fn explain(error: Error, source: &Named<'_>, output: &Path, kept_going: bool) ->
 }
 
 /// Returns whether the archive is larger than its input by more than the size of an index.
-fn has_grown(report: &Report) -> bool {
+fn has_grown(stats: &Stats) -> bool {
     const SMALL: u64 = 16 << 10;
-    report.archive_bytes > SMALL && report.archive_bytes - report.archive_bytes / 16 > report.input_bytes
+    let archive_bytes = stats.written.archive_bytes;
+    archive_bytes > SMALL && archive_bytes - archive_bytes / 16 > stats.input_bytes
 }
 
 /// Returns the summary: files, bytes in and out, deduplication, time.
-fn summary_line(report: &Report, elapsed: std::time::Duration, ui: &Ui) -> String {
-    let mut line = format!(
-        "converted {}, {} → {}",
-        nra_text::counted(report.files, "file", "files"),
-        ui.size(report.input_bytes),
-        ui.size(report.archive_bytes),
-    );
-    if report.deduplicated_bytes > 0 {
-        line += &format!(", {} deduplicated", nra_text::percent(report.deduplicated_bytes, report.content_bytes));
-    }
-    if report.skipped > 0 {
-        line += &format!(", {} skipped", nra_text::count(report.skipped));
-    }
-    line + &format!(", {}", nra_text::duration(elapsed))
+fn summary_line(stats: &Stats, elapsed: std::time::Duration, ui: &Ui) -> String {
+    let written = &stats.written;
+    let files = nra_text::counted(written.files, "file", "files");
+    let line = format!("converted {files}, {} → {}", ui.size(stats.input_bytes), ui.size(written.archive_bytes));
+    line + &ui::summary_end(stats, elapsed)
 }

@@ -8,11 +8,11 @@ use crate::archive_errors;
 use crate::args::ResourceArgs;
 use crate::key_args::KeyArgs;
 use crate::open_archive::{self, Opened};
+use crate::record::record;
 use crate::report::{CommandResult, Failure, Outcome};
 use crate::ui::Ui;
 use nra_convert::diff::{Aspect, Compare, Counts, Difference, Folder, Tree, diff};
 use nra_format::entry::{Attribute, Entry};
-use nra_format::path::Quoted;
 use nra_format::top::Top;
 use nra_text::{self, PathField};
 
@@ -44,51 +44,14 @@ pub struct Args {
     resources: ResourceArgs,
 }
 
-/// A difference as JSON.
-#[derive(Debug, Serialize)]
-struct DifferenceRecord<'a> {
-    #[serde(rename = "type")]
-    record: &'static str,
-    change: &'static str,
-    /// `None` for the archive itself.
-    #[serde(flatten)]
-    path: Option<PathField<'a>>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    aspects: Vec<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    before: Option<FactsRecord>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    after: Option<FactsRecord>,
-}
-
-/// Properties of an entry on one side.
-#[derive(Debug, Serialize)]
-struct FactsRecord {
-    kind: &'static str,
-    size: u64,
-    mode: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    mtime: Option<String>,
-}
-
-impl FactsRecord {
-    fn new(entry: &Entry) -> Self {
-        Self {
-            kind: nra_text::kind(entry.kind),
-            size: entry.size,
-            mode: format!("{:04o}", entry.metadata.mode),
-            mtime: entry.modified.map(nra_text::rfc3339),
-        }
+/// Returns the properties of an entry on one side as JSON.
+fn facts(entry: &Entry) -> impl Serialize {
+    record! {
+        kind: nra_text::kind(entry.kind),
+        size: entry.size,
+        mode: format!("{:04o}", entry.metadata.mode),
+        mtime: entry.modified.map(nra_text::rfc3339),
     }
-}
-
-#[derive(Debug, Serialize)]
-struct Summary {
-    identical: bool,
-    added: u64,
-    removed: u64,
-    changed: u64,
-    unchanged: u64,
 }
 
 /// One side of the comparison.
@@ -103,7 +66,7 @@ impl Side {
             return match at {
                 None => Ok(Self::Folder(Folder::new(name))),
                 Some(_) => {
-                    let shown = Quoted::new(name.as_os_str().as_encoded_bytes()).to_string();
+                    let shown = nra_text::quoted(&name);
                     Err(Failure::usage(format!("{shown} is a directory and has no commits"))
                         .hint("give a second archive or directory"))
                 }
@@ -127,18 +90,14 @@ impl Side {
         }
     }
 
-    fn remark(&self, ui: &Ui) {
+    fn report_remarks(&self, ui: &Ui) {
         if let Self::Archive(opened) = self {
-            open_archive::remark(opened, ui);
+            open_archive::report_remarks(opened, ui);
         }
     }
 }
 
 /// Prints the differences.
-///
-/// # Errors
-///
-/// If a side cannot be read.
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     // As with diff, code 1 means that there are differences.
     compare(args, ui).map_err(Failure::with_code_2)
@@ -163,12 +122,12 @@ fn compare(args: &Args, ui: &mut Ui) -> CommandResult {
     })?;
     drop(progress);
     ui.flush()?;
-    before.remark(ui);
-    after.remark(ui);
-    let Counts { added, removed, changed, same } = counts;
+    before.report_remarks(ui);
+    after.report_remarks(ui);
+    let Counts { added, removed, changed, unchanged } = counts;
     let identical = counts.is_same() && described;
     let outcome = if identical { Outcome::Done } else { Outcome::Nothing };
-    ui.finish(outcome, "summary", &Summary { identical, added, removed, changed, unchanged: same })
+    ui.finish(outcome, "summary", &record! { identical, added, removed, changed, unchanged })
 }
 
 /// Opens both sides.
@@ -202,18 +161,12 @@ fn sides(args: &Args, ui: &Ui) -> CommandResult<(Side, Side)> {
 /// Prints that the attributes of the archive itself differ.
 fn print_archive(ui: &mut Ui) -> CommandResult<()> {
     if ui.is_json() {
-        let aspects = vec![Aspect::Attributes.name()];
-        let record = DifferenceRecord { record: "difference", change: "changed", path: None, aspects, before: None, after: None };
-        return ui.record(&record);
+        return ui.record(&record! { "difference" => change: "changed", aspects: [Aspect::Attributes.name()] });
     }
     ui.line("~ .  (attributes)")
 }
 
 /// Prints a difference as a line with a leading sign or as JSON.
-///
-/// # Errors
-///
-/// If standard output cannot be written.
 pub fn print(difference: &Difference, ui: &mut Ui) -> CommandResult<()> {
     let (sign, change, entry, aspects) = match difference {
         Difference::Added(entry) => ('+', "added", entry, &[][..]),
@@ -228,15 +181,10 @@ pub fn print(difference: &Difference, ui: &mut Ui) -> CommandResult<()> {
             Difference::Removed(entry) => (Some(entry), None),
             Difference::Changed(before, after, _) => (Some(before), Some(after)),
         };
-        let (before, after) = (before.map(FactsRecord::new), after.map(FactsRecord::new));
-        return ui.record(&DifferenceRecord {
-            record: "difference",
-            change,
-            path: Some(PathField::new(path)),
-            aspects,
-            before,
-            after,
-        });
+        let PathField { path, path_b64 } = PathField::new(path);
+        let aspects = (!aspects.is_empty()).then_some(aspects);
+        let (before, after) = (before.map(facts), after.map(facts));
+        return ui.record(&record! { "difference" => change, path, path_b64, aspects, before, after });
     }
     let what = if aspects.is_empty() { String::new() } else { format!("  ({})", aspects.join(", ")) };
     ui.name_line(format_args!("{sign} "), path, what)

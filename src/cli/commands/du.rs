@@ -10,6 +10,7 @@ use crate::archive_errors;
 use crate::args::{ArchiveArg, ResourceArgs, RuleArgs};
 use crate::inputs;
 use crate::open_archive::{self, Opened};
+use crate::record::record;
 use crate::report::{CommandResult, Outcome};
 use crate::ui::Ui;
 use nra_convert::select::Selection;
@@ -49,17 +50,6 @@ pub struct Args {
     resources: ResourceArgs,
 }
 
-/// Sums of a directory as JSON.
-#[derive(Debug, Serialize)]
-struct DirectoryRecord<'a> {
-    #[serde(rename = "type")]
-    record: &'static str,
-    #[serde(flatten)]
-    path: PathField<'a>,
-    #[serde(flatten)]
-    sums: Sums,
-}
-
 /// Sums over a directory and all below it.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 struct Sums {
@@ -90,10 +80,6 @@ struct Level<'a> {
 }
 
 /// Prints sums of directories, each after those below it.
-///
-/// # Errors
-///
-/// If the archive cannot be read or has no such path.
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let opened = open_archive::open(&args.archive, &args.resources, ui)?;
     let fail = |error| archive_errors::explain(error, &opened.name);
@@ -116,7 +102,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     };
     print(name, sums, args, ui)?;
     ui.flush()?;
-    open_archive::remark(&opened, ui);
+    open_archive::report_remarks(&opened, ui);
     ui.finish(Outcome::Done, "summary", &sums)
 }
 
@@ -170,18 +156,12 @@ fn count_below(
             continue;
         }
         while let Some((path, sums)) = open.pop_if(|(directory, _)| !entry.path.is_below(directory)) {
-            close(&path, sums, base, args, open.last_mut().map_or(&mut sum, |(_, above)| above), ui)?;
+            finish_directory(&path, sums, base, args, open.last_mut().map_or(&mut sum, |(_, above)| above), ui)?;
         }
-        let stored = if args.stored {
-            let stored = archive_errors::intact_content(
-                opened.archive.stored_bytes(&entry),
-                entry.path.as_bytes(),
-                &opened.name,
-                ui.console(),
-            )?;
-            stored.map_or(Some(0), |stored| stored)
-        } else {
-            None
+        let stored = match args.stored {
+            // Damaged entries count as empty.
+            true => opened.intact(opened.archive.stored_bytes(&entry), &entry, ui.console())?.unwrap_or(Some(0)),
+            false => None,
         };
         let own = Sums { entries: 1, content_bytes: entry.size, stored_bytes: stored };
         if entry.kind == Kind::Directory && start.is_none_or(|start| start.path != entry.path) {
@@ -193,13 +173,13 @@ fn count_below(
         }
     }
     while let Some((path, sums)) = open.pop() {
-        close(&path, sums, base, args, open.last_mut().map_or(&mut sum, |(_, above)| above), ui)?;
+        finish_directory(&path, sums, base, args, open.last_mut().map_or(&mut sum, |(_, above)| above), ui)?;
     }
     Ok(sum)
 }
 
 /// Prints a completed directory and adds its sums to those of its parent.
-fn close(path: &EntryPath, sums: Sums, base: usize, args: &Args, above: &mut Sums, ui: &mut Ui) -> CommandResult<()> {
+fn finish_directory(path: &EntryPath, sums: Sums, base: usize, args: &Args, above: &mut Sums, ui: &mut Ui) -> CommandResult<()> {
     above.add(sums);
     if args.depth.is_none_or(|depth| path.components().count() - base <= depth) {
         print(path.as_bytes(), sums, args, ui)
@@ -210,7 +190,8 @@ fn close(path: &EntryPath, sums: Sums, base: usize, args: &Args, above: &mut Sum
 
 fn print(path: &[u8], sums: Sums, args: &Args, ui: &mut Ui) -> CommandResult<()> {
     if ui.is_json() {
-        return ui.record(&DirectoryRecord { record: "directory", path: PathField::new(path), sums });
+        let Sums { entries, content_bytes, stored_bytes } = sums;
+        return ui.record(&record! { "directory" => ..PathField::new(path), entries, content_bytes, stored_bytes });
     }
     let mut line = format!("{:>10}", ui.column(sums.content_bytes));
     if args.stored {

@@ -6,19 +6,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use serde::Serialize;
-
 use crate::archive_errors;
 use crate::args::{ArchiveArg, KeepArgs, PatternArgs, ResourceArgs};
 use crate::console::Console;
 use crate::inputs;
 use crate::open_archive::{self, Opened};
+use crate::record::record;
 use crate::report::{CommandResult, Failure};
 use crate::ui::{self, Ui};
 use nra_convert::select::Selection;
 use nra_convert::{
-    Action, Answer, Conflict, DirectorySink, DirectoryStats, DirectoryTarget, Event, Limits, MetadataPolicy, Options, Overwrite,
-    Sink, Source, convert,
+    Action, Answer, Conflict, DirectorySink, DirectoryStats, DirectoryTarget, Event, Limits, Options, Overwrite, Sink, Source,
+    convert,
 };
 use nra_format::Error;
 use nra_format::Result;
@@ -118,42 +117,8 @@ impl PolicyArgs {
     }
 }
 
-/// An extracted entry as JSON.
-#[derive(Debug, Serialize)]
-struct EntryRecord<'a> {
-    #[serde(rename = "type")]
-    record: &'static str,
-    action: &'static str,
-    #[serde(flatten)]
-    path: PathField<'a>,
-    kind: &'static str,
-    size: u64,
-}
-
-/// The result as JSON.
-#[derive(Debug, Serialize)]
-struct Summary<'a> {
-    target: PathField<'a>,
-    dry_run: bool,
-    files: u64,
-    links: u64,
-    directories: u64,
-    symlinks: u64,
-    special_files: u64,
-    content_bytes: u64,
-    renamed: u64,
-    backups: u64,
-    kept: u64,
-    skipped: u64,
-    damaged: u64,
-    seconds: f64,
-}
-
 /// Extracts an archive.
-///
-/// # Errors
-///
-/// If nothing can be extracted, or an error affects all further entries.
+/// Damaged entries are skipped; other errors end the command.
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let memory = args.resources.memory.unwrap_or(MEMORY);
     // Half for caches, half for extraction.
@@ -186,7 +151,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         if records {
             let mut ui = shared.lock().unwrap_or_else(PoisonError::into_inner);
             if let Err(failure) = report_entry(event, args.dry_run, &mut ui) {
-                dialog.keep(failure);
+                dialog.record_failure(failure);
             }
         }
     };
@@ -194,8 +159,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let sink = Sink::Directory(directory);
     let sink = if args.dry_run { sink.dry_run() } else { sink };
     let result = convert(Source::Archive(&*opened.archive, &selection), sink, &options, &progress);
-    let seconds = progress.elapsed();
-    drop(progress);
+    let elapsed = progress.end();
     ui.flush()?;
     let stats = match (result, dialog.failure.into_inner().unwrap_or_else(PoisonError::into_inner)) {
         (_, Some(failure)) => return Err(failure),
@@ -218,8 +182,8 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     if stats.untrusted > 0 && !args.fidelity.special {
         ui.console().note("hint: use --special to restore devices, set-ID bits and capabilities from archives you trust");
     }
-    print_summary(&stats, args.dry_run, seconds, ui);
-    let summary = Summary {
+    print_summary(&stats, args.dry_run, elapsed, ui);
+    let summary = record! {
         target: PathField::new(stats.target.as_os_str().as_bytes()),
         dry_run: args.dry_run,
         files: stats.files,
@@ -233,7 +197,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         kept: stats.kept,
         skipped: stats.omitted,
         damaged: stats.damaged,
-        seconds: ui::seconds(seconds),
+        seconds: ui::seconds(elapsed),
     };
     ui.finish(outcome, "summary", &summary)
 }
@@ -265,12 +229,7 @@ fn options(args: &Args, memory: u64) -> Options {
     let keep = &args.fidelity.keep;
     let limits = Limits::default();
     Options {
-        metadata: MetadataPolicy {
-            owner: keep.owner(),
-            xattrs: !keep.no_xattrs,
-            times: !keep.no_times,
-            ..MetadataPolicy::default()
-        },
+        metadata: keep.policy(keep.owner()),
         limits: Limits { bytes: args.max_size.unwrap_or(limits.bytes), ..limits },
         threads: args.resources.threads(),
         memory_bytes: memory,
@@ -292,11 +251,11 @@ fn allow_many_open_files() {
 
 /// Returns the name of the folder for an archive: its name without extension, if that is suitable.
 fn folder_name(archive: &Path, shown: &str) -> Vec<u8> {
-    let name = own_name(archive, shown);
+    let name = stem(archive, shown);
     if matches!(&*name, b"" | b"." | b"..") || name.contains(&b'/') { NAMELESS.to_vec() } else { name }
 }
 
-fn own_name(archive: &Path, shown: &str) -> Vec<u8> {
+fn stem(archive: &Path, shown: &str) -> Vec<u8> {
     let Some(name) = archive.file_name().filter(|name| *name != "-").map(OsStrExt::as_bytes) else {
         return shown.replace(' ', "-").into_bytes();
     };
@@ -326,7 +285,7 @@ struct Dialog {
 }
 
 impl Dialog {
-    fn keep(&self, failure: Failure) {
+    fn record_failure(&self, failure: Failure) {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(failure);
     }
 
@@ -349,14 +308,14 @@ impl Dialog {
             ('q', "quit"),
         ];
         let key = self.console.choose(&question, &choices, 'r', "-f, -k, -u or --backup").map_err(|failure| {
-            self.keep(failure);
+            self.record_failure(failure);
             Error::Cancelled
         })?;
         let overwrite = match key.to_ascii_lowercase() {
             'o' => Overwrite::Replace,
             's' => Overwrite::Skip,
             'q' => {
-                self.keep(Failure::failed("nothing was written"));
+                self.record_failure(Failure::failed("nothing was written"));
                 return Err(Error::Cancelled);
             }
             _ => Overwrite::Rename,
@@ -369,13 +328,9 @@ impl Dialog {
 fn report_entry(event: &Event<'_>, dry_run: bool, ui: &mut Ui) -> CommandResult<()> {
     let action = action(event.action);
     if ui.is_json() {
-        return ui.record(&EntryRecord {
-            record: "entry",
-            action,
-            path: PathField::new(event.path),
-            kind: nra_text::kind(event.entry.kind),
-            size: event.entry.size,
-        });
+        let PathField { path, path_b64 } = PathField::new(event.path);
+        let (kind, size) = (nra_text::kind(event.entry.kind), event.entry.size);
+        return ui.record(&record! { "entry" => action, path, path_b64, kind, size });
     }
     let slash = if event.entry.kind == Kind::Directory { "/" } else { "" };
     if dry_run {
@@ -399,7 +354,7 @@ fn action(action: Action) -> &'static str {
     }
 }
 
-fn print_summary(stats: &DirectoryStats, dry_run: bool, seconds: Duration, ui: &Ui) {
+fn print_summary(stats: &DirectoryStats, dry_run: bool, elapsed: Duration, ui: &Ui) {
     if ui.is_json() || dry_run {
         return;
     }
@@ -411,8 +366,8 @@ fn print_summary(stats: &DirectoryStats, dry_run: bool, seconds: Duration, ui: &
         (stats.omitted, "skipped"),
     ];
     parts.extend(rest.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{} {what}", nra_text::count(*count))));
-    let target = Quoted::new(stats.target.as_os_str().as_bytes());
-    ui.console().note(&format!("extracted {} → {target}, {}", parts.join(", "), nra_text::duration(seconds)));
+    let target = nra_text::quoted(&stats.target);
+    ui.console().note(&format!("extracted {} → {target}, {}", parts.join(", "), nra_text::duration(elapsed)));
 }
 
 /// Writes the content of the selected files, in path order.
@@ -423,9 +378,8 @@ fn to_stdout(opened: &Opened, selection: &Selection, ui: &mut Ui) -> CommandResu
     }
     let failed = |error| Error::io("write", Subject::StandardOutput, error);
     let mut any = false;
-    let console = ui.console().clone();
-    for entry in selection.entries(&*opened.archive).map_err(|error| archive_errors::explain(error, &opened.name))? {
-        let Some(entry) = archive_errors::intact(entry, &console)? else { continue };
+    for entry in opened.entries(selection, ui)? {
+        let entry = entry?;
         any = true;
         if entry.kind != Kind::File {
             continue;
@@ -435,7 +389,7 @@ fn to_stdout(opened: &Opened, selection: &Selection, ui: &mut Ui) -> CommandResu
             Part::Data(bytes) => out.write_all(bytes).map_err(failed),
             Part::Hole(length) => each_zero(length, |zeros| out.write_all(zeros)).map_err(failed),
         });
-        archive_errors::intact_content(result, entry.path.as_bytes(), &opened.name, &console)?;
+        opened.intact(result, &entry, ui.console())?;
     }
     ui.flush()?;
     open_archive::conclude(opened, selection, any, ui)

@@ -7,15 +7,12 @@ use std::sync::Arc;
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
 use regex::bytes::Regex;
-use serde::Serialize;
 
-use crate::archive_errors;
 use crate::args::{ArchiveArg, PatternArgs, ResourceArgs};
 use crate::console::Console;
 use crate::inputs;
-use crate::listing::{self, Columns};
-use crate::open_archive;
-use crate::open_archive::Opened;
+use crate::listing::{self, Columns, Totals};
+use crate::open_archive::{self, Opened};
 use crate::report::{CommandResult, Failure};
 use crate::ui::Ui;
 use nra_convert::query::{self, Comparison, Condition, Field, KINDS, Matcher, ParseError, Query, Test, content};
@@ -148,64 +145,47 @@ struct Facts<'a> {
     console: &'a Console,
 }
 
-impl Facts<'_> {
-    fn intact<T>(&self, result: nra_format::Result<T>, entry: &Entry) -> CommandResult<Option<T>> {
-        archive_errors::intact_content(result, entry.path.as_bytes(), &self.opened.name, self.console)
-    }
-}
-
 impl query::Facts for Facts<'_> {
     type Error = Failure;
 
     fn stored_bytes(&self, entry: &Entry) -> CommandResult<Option<u64>> {
-        Ok(self.intact(self.opened.archive.stored_bytes(entry), entry)?.flatten())
+        Ok(self.opened.intact(self.opened.archive.stored_bytes(entry), entry, self.console)?.flatten())
     }
 
     fn contains_match(&self, entry: &Entry, regex: &Regex) -> CommandResult<bool> {
         let found = content::contains_match(&*self.opened.archive, entry, regex, &|| true);
-        Ok(self.intact(found, entry)?.unwrap_or(false))
+        Ok(self.opened.intact(found, entry, self.console)?.unwrap_or(false))
     }
 
     fn is_intact(&self, entry: &Entry) -> CommandResult<bool> {
         let intact = content::is_intact(&*self.opened.archive, entry, &|| true);
-        Ok(self.intact(intact, entry)?.unwrap_or(false))
+        Ok(self.opened.intact(intact, entry, self.console)?.unwrap_or(false))
     }
 }
 
-#[derive(Debug, Default, Serialize)]
-struct Summary {
-    entries: u64,
-    content_bytes: u64,
-}
-
 /// Finds entries.
-///
-/// # Errors
-///
-/// If the archive cannot be read or a pattern matches nothing.
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let query = query(args)?;
     let opened = open_archive::open(&args.archive, &args.resources, ui)?;
     let selection = inputs::selection(&args.patterns)?;
-    let mut summary = Summary::default();
+    let mut totals = Totals::default();
     let mut seen = false;
     ui.list("find", "entries");
     let columns = Columns { long: args.long, digest: false, null: args.patterns.lists.null };
     let console = ui.console().clone();
     let facts = Facts { opened: &opened, console: &console };
-    for entry in selection.entries(&*opened.archive).map_err(|error| archive_errors::explain(error, &opened.name))? {
-        let Some(entry) = archive_errors::intact(entry, ui.console())? else { continue };
+    for entry in opened.entries(&selection, ui)? {
+        let entry = entry?;
         seen = true;
         if query.matches(&entry, &facts)? {
-            summary.entries += 1;
-            summary.content_bytes = summary.content_bytes.saturating_add(entry.size);
+            totals.count(&entry);
             let details = listing::facts(&entry, columns, &opened, ui)?;
             ui.entry(&entry, details, columns)?;
         }
     }
     ui.flush()?;
     let outcome = open_archive::conclude(&opened, &selection, seen, ui)?;
-    ui.finish(outcome, "summary", &summary)
+    ui.finish(outcome, "summary", &totals)
 }
 
 #[cfg(test)]

@@ -8,12 +8,12 @@ use rayon::prelude::*;
 use regex::bytes::{Regex, RegexBuilder};
 use serde::Serialize;
 
-use crate::archive_errors;
 use crate::args::{ArchiveArg, PatternArgs, ResourceArgs};
-use crate::commands::grep::search::{Found, Hit, Hits, Want};
-use crate::console::Console;
+use crate::commands::grep::search::{Found, Hit, Hits, SearchMode};
+
 use crate::inputs;
 use crate::open_archive::{self, Opened};
+use crate::record::record;
 use crate::report::{CommandResult, Failure, Outcome};
 use crate::ui::{Form, Ui};
 use nra_format::Error;
@@ -69,30 +69,6 @@ pub struct Args {
     resources: ResourceArgs,
 }
 
-/// A matching line as JSON.
-#[derive(Debug, Serialize)]
-struct MatchRecord<'a> {
-    #[serde(rename = "type")]
-    record: &'static str,
-    #[serde(flatten)]
-    path: PathField<'a>,
-    line: u64,
-    offset: u64,
-    text: String,
-}
-
-/// A matching file as JSON.
-#[derive(Debug, Serialize)]
-struct FileRecord<'a> {
-    #[serde(rename = "type")]
-    record: &'static str,
-    #[serde(flatten)]
-    path: PathField<'a>,
-    binary: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    matches: Option<u64>,
-}
-
 #[derive(Debug, Default, Serialize)]
 struct Summary {
     files_searched: u64,
@@ -103,10 +79,6 @@ struct Summary {
 }
 
 /// Searches content.
-///
-/// # Errors
-///
-/// If the expression is invalid, the archive cannot be read or no pattern matches.
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     // As with grep, code 1 means that nothing was found.
     search_archive(args, ui).map_err(Failure::with_code_2)
@@ -119,43 +91,40 @@ fn search_archive(args: &Args, ui: &mut Ui) -> CommandResult {
         return Err(failure.hint("use nra cat ARCHIVE PATH | grep -v REGEX"));
     }
     let regex = compile(args)?;
-    let opened = open_archive::open(&args.archive, &args.resources, ui).map_err(|failure| swapped(failure, args))?;
+    let opened = open_archive::open(&args.archive, &args.resources, ui).map_err(|failure| with_order_hint(failure, args))?;
     let selection = inputs::selection(&args.patterns)?;
-    let pool = open_archive::threads(&args.resources, &*opened.archive)?;
+    let pool = open_archive::thread_pool(&args.resources, &*opened.archive)?;
     ui.list("grep", "matches");
     let quiet = ui.console().options().quiet && ui.form() == Form::Text;
-    let want = if args.files_with_matches || quiet {
-        Want::First
+    let mode = if args.files_with_matches || quiet {
+        SearchMode::FirstMatch
     } else if args.count {
-        Want::Count
+        SearchMode::Count
     } else {
-        Want::Lines
+        SearchMode::Lines
     };
     let mut summary = Summary::default();
     // On a terminal, the printed lines show progress; a bar would interfere.
     let progress = if ui.stdout_is_terminal() { None } else { Some(ui.progress("searching")) };
     let monitor = progress.as_ref().map(|progress| progress as &dyn Monitor);
-    let mut entries = selection.entries(&*opened.archive).map_err(|error| archive_errors::explain(error, &opened.name))?;
+    let mut entries = opened.entries(&selection, ui)?;
     let mut seen = false;
     loop {
-        let (window, any) = next_window(&mut *entries, ui.console())?;
+        let (window, any) = next_window(&mut entries)?;
         seen |= any;
         if window.is_empty() {
             break;
         }
-        let results = pool.install(|| search_window(&window, &regex, want, &opened, monitor));
+        let results = pool.install(|| search_window(&window, &regex, mode, &opened, monitor));
         for (entry, result) in window.iter().zip(results) {
-            let Some((found, hits)) = archive_errors::intact_content(result, entry.path.as_bytes(), &opened.name, ui.console())?
-            else {
-                continue;
-            };
+            let Some((found, hits)) = opened.intact(result, entry, ui.console())? else { continue };
             let found = if hits.overflow {
                 // More lines than the buffer holds: search again and print them as they are found.
                 let Some(found) = print_as_found(entry, args, &regex, &opened, ui)? else { continue };
                 found
             } else {
                 if found.matches > 0 && !quiet {
-                    print(entry, &found, &hits, args, want, &regex, ui)?;
+                    print(entry, &found, &hits, args, mode, &regex, ui)?;
                 }
                 found
             };
@@ -181,7 +150,7 @@ fn search_archive(args: &Args, ui: &mut Ui) -> CommandResult {
 }
 
 /// Adds a hint if the arguments seem to be in the order of grep.
-fn swapped(failure: Failure, args: &Args) -> Failure {
+fn with_order_hint(failure: Failure, args: &Args) -> Failure {
     let looks_swapped = !args.archive.archive.exists() && std::path::Path::new(&args.regex).is_file();
     if looks_swapped {
         failure.hint(format!("put the archive first: nra grep {} REGEX", nra_format::path::Quoted::new(&args.regex)))
@@ -209,13 +178,10 @@ fn compile(args: &Args) -> CommandResult<Regex> {
 }
 
 /// Returns the next files in path order, and whether there were any entries.
-fn next_window(
-    entries: &mut (dyn Iterator<Item = Result<Entry, Error>> + Send + '_),
-    console: &Console,
-) -> CommandResult<(Vec<Entry>, bool)> {
+fn next_window(entries: impl Iterator<Item = CommandResult<Entry>>) -> CommandResult<(Vec<Entry>, bool)> {
     let (mut window, mut bytes, mut any) = (Vec::new(), 0u64, false);
     for entry in entries {
-        let Some(entry) = archive_errors::intact(entry, console)? else { continue };
+        let entry = entry?;
         any = true;
         if entry.kind == Kind::File {
             bytes = bytes.saturating_add(entry.size);
@@ -235,7 +201,7 @@ type Searched = (usize, Result<(Found, Hits), Error>);
 fn search_window(
     window: &[Entry],
     regex: &Regex,
-    want: Want,
+    mode: SearchMode,
     opened: &Opened,
     monitor: Option<&dyn Monitor>,
 ) -> Vec<Result<(Found, Hits), Error>> {
@@ -247,7 +213,7 @@ fn search_window(
             let entry = &window[index];
             let result = match monitor.map(|monitor| monitor.check()) {
                 Some(Err(error)) => Err(error),
-                _ => keep(entry, regex, want, opened),
+                _ => search_buffered(entry, regex, mode, opened),
             };
             if let Some(monitor) = monitor {
                 monitor.add(Counter::Entries, 1);
@@ -261,9 +227,9 @@ fn search_window(
 }
 
 /// Searches a file and buffers matching lines, or stops if there are too many.
-fn keep(entry: &Entry, regex: &Regex, want: Want, opened: &Opened) -> Result<(Found, Hits), Error> {
+fn search_buffered(entry: &Entry, regex: &Regex, mode: SearchMode, opened: &Opened) -> Result<(Found, Hits), Error> {
     let mut hits = Hits::default();
-    match search::search(&*opened.archive, entry, regex, want, &mut |hit| hits.push(hit)) {
+    match search::search(&*opened.archive, entry, regex, mode, &mut |hit| hits.push(hit)) {
         Ok(found) => Ok((found, hits)),
         Err(Error::Cancelled) if hits.overflow => Ok((Found::default(), hits)),
         Err(error) => Err(error),
@@ -273,7 +239,7 @@ fn keep(entry: &Entry, regex: &Regex, want: Want, opened: &Opened) -> Result<(Fo
 /// Searches a file and prints matching lines as they are found. Reports damage as a warning and returns `None`.
 fn print_as_found(entry: &Entry, args: &Args, regex: &Regex, opened: &Opened, ui: &mut Ui) -> CommandResult<Option<Found>> {
     let mut failure = None;
-    let result = search::search(&*opened.archive, entry, regex, Want::Lines, &mut |hit| {
+    let result = search::search(&*opened.archive, entry, regex, SearchMode::Lines, &mut |hit| {
         print_hit(entry, hit, args, regex, ui).map_err(|why| {
             failure = Some(why);
             Error::Cancelled
@@ -282,7 +248,7 @@ fn print_as_found(entry: &Entry, args: &Args, regex: &Regex, opened: &Opened, ui
     if let Some(failure) = failure {
         return Err(failure);
     }
-    let found = archive_errors::intact_content(result, entry.path.as_bytes(), &opened.name, ui.console())?;
+    let found = opened.intact(result, entry, ui.console())?;
     if found.as_ref().is_some_and(|found| found.binary) {
         print_binary(entry, ui)?;
     }
@@ -290,9 +256,17 @@ fn print_as_found(entry: &Entry, args: &Args, regex: &Regex, opened: &Opened, ui
 }
 
 /// Prints the result of one file.
-fn print(entry: &Entry, found: &Found, hits: &Hits, args: &Args, want: Want, regex: &Regex, ui: &mut Ui) -> CommandResult<()> {
+fn print(
+    entry: &Entry,
+    found: &Found,
+    hits: &Hits,
+    args: &Args,
+    mode: SearchMode,
+    regex: &Regex,
+    ui: &mut Ui,
+) -> CommandResult<()> {
     let path = entry.path.as_bytes();
-    if want == Want::Lines {
+    if mode == SearchMode::Lines {
         // No line of binary content is printed, so that the output does not depend on block boundaries.
         return if found.binary {
             print_binary(entry, ui)
@@ -301,14 +275,14 @@ fn print(entry: &Entry, found: &Found, hits: &Hits, args: &Args, want: Want, reg
         };
     }
     if ui.is_json() {
-        let matches = (want == Want::Count).then_some(found.matches);
-        return ui.record(&FileRecord { record: "file", path: PathField::new(path), binary: found.binary, matches });
+        let matches = (mode == SearchMode::Count).then_some(found.matches);
+        return ui.record(&record! { "file" => ..PathField::new(path), binary: found.binary, matches });
     }
-    if want == Want::First && args.patterns.lists.null {
+    if mode == SearchMode::FirstMatch && args.patterns.lists.null {
         ui.write(path)?;
         return ui.write(b"\0");
     }
-    let count = if want == Want::Count { format!(":{}", found.matches) } else { String::new() };
+    let count = if mode == SearchMode::Count { format!(":{}", found.matches) } else { String::new() };
     let (style, plain) = name_style(ui);
     ui.name_line(style, path, plain + &count)
 }
@@ -317,7 +291,7 @@ fn print(entry: &Entry, found: &Found, hits: &Hits, args: &Args, want: Want, reg
 fn print_binary(entry: &Entry, ui: &mut Ui) -> CommandResult<()> {
     let path = entry.path.as_bytes();
     if ui.is_json() {
-        return ui.record(&FileRecord { record: "file", path: PathField::new(path), binary: true, matches: None });
+        return ui.record(&record! { "file" => ..PathField::new(path), binary: true });
     }
     let (style, plain) = name_style(ui);
     ui.name_line(style, path, plain + ": binary file matches")
@@ -328,7 +302,7 @@ fn print_hit(entry: &Entry, hit: Hit<'_>, args: &Args, regex: &Regex, ui: &mut U
     let path = entry.path.as_bytes();
     if ui.is_json() {
         let text = String::from_utf8_lossy(hit.text).into_owned();
-        return ui.record(&MatchRecord { record: "match", path: PathField::new(path), line: hit.line, offset: hit.offset, text });
+        return ui.record(&record! { "match" => ..PathField::new(path), line: hit.line, offset: hit.offset, text });
     }
     let (style, plain) = name_style(ui);
     let mut line = style.into_bytes();
@@ -338,7 +312,7 @@ fn print_hit(entry: &Entry, hit: Hit<'_>, args: &Args, regex: &Regex, ui: &mut U
         line.extend_from_slice(format!(":{}", hit.line).as_bytes());
     }
     line.push(b':');
-    shown(hit.text, regex, ui, &mut line);
+    push_highlighted(hit.text, regex, ui, &mut line);
     line.push(b'\n');
     ui.write(&line)?;
     ui.flush_if_due()
@@ -355,7 +329,7 @@ const NAME: anstyle::Style = anstyle::AnsiColor::Magenta.on_default();
 const MATCH: anstyle::Style = anstyle::AnsiColor::Red.on_default().bold();
 
 /// Appends a line with highlighted matches: escaped for a terminal, raw otherwise.
-fn shown(text: &[u8], regex: &Regex, ui: &Ui, line: &mut Vec<u8>) {
+fn push_highlighted(text: &[u8], regex: &Regex, ui: &Ui, line: &mut Vec<u8>) {
     let add = |line: &mut Vec<u8>, part: &[u8]| match ui.stdout_is_terminal() {
         true => line.extend_from_slice(harmless_bytes(part).as_bytes()),
         false => line.extend_from_slice(part),

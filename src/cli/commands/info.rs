@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use serde::Serialize;
-
 use crate::archive_errors;
 use crate::args::{ArchiveArg, ResourceArgs};
 use crate::attributes::AttributeRecord;
@@ -11,6 +9,7 @@ use crate::commands::key;
 use crate::description::DescriptionRecord;
 use crate::exit_code::Code;
 use crate::open_archive;
+use crate::record::record;
 use crate::report::{CommandResult, Outcome};
 use crate::ui::Ui;
 use nra_format::archive::Info;
@@ -30,67 +29,7 @@ pub struct Args {
     resources: ResourceArgs,
 }
 
-/// Properties of the archive as JSON.
-#[derive(Debug, Serialize)]
-struct InfoRecord {
-    #[serde(flatten)]
-    archive: ArchiveField,
-    format: String,
-    archive_bytes: u64,
-    entries: u64,
-    files: u64,
-    content_bytes: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    chunk_bytes: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    stored_bytes: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    blocks: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    chunks: Option<u64>,
-    encrypted: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    encryption: Option<EncryptionRecord>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    archive_id: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    commit: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    time: Option<String>,
-    /// There are earlier commits.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    has_earlier_commits: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    recovery: Option<RecoveryRecord>,
-    message: String,
-    attributes: Vec<AttributeRecord>,
-    /// Description of the content, from its header.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    inside: Option<DescriptionRecord>,
-    remarks: Vec<String>,
-}
-
-/// Encryption of an archive as JSON.
-#[derive(Debug, Serialize)]
-struct EncryptionRecord {
-    cipher: &'static str,
-    hardware_accelerated: bool,
-    keys: usize,
-}
-
-/// Recovery data as JSON.
-#[derive(Debug, Serialize)]
-struct RecoveryRecord {
-    percent: u32,
-    bytes: u64,
-    groups: u32,
-}
-
 /// Prints the properties of an archive.
-///
-/// # Errors
-///
-/// If it cannot be opened.
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let opened = match open_archive::open(&args.archive, &args.resources, ui) {
         Err(failure) if failure.code() == Code::Key && !ui.is_json() => {
@@ -125,9 +64,34 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         }
     }
     ui.flush()?;
-    let inside = description.map(DescriptionRecord::from);
-    let record = record(ArchiveField::new(&opened.path), info, has_earlier, inside, opened.archive.remarks());
-    open_archive::remark(&opened, ui);
+    open_archive::report_remarks(&opened, ui);
+    let record = record! {
+        ..ArchiveField::new(&opened.path),
+        format: info.container.to_string(),
+        archive_bytes: info.archive_bytes,
+        entries: info.entries,
+        files: info.files,
+        content_bytes: info.content_bytes,
+        chunk_bytes: info.chunk_bytes,
+        stored_bytes: info.stored_bytes,
+        blocks: info.blocks,
+        chunks: info.chunks,
+        encrypted: info.encrypted,
+        encryption: (!info.keys.is_empty()).then(|| record! {
+            cipher: "AES-256-GCM",
+            hardware_accelerated: is_accelerated(),
+            keys: info.keys.len(),
+        }),
+        archive_id: info.archive_id.map(|id| hex(&id)),
+        commit: info.commit,
+        time: info.time.map(nra_text::rfc3339),
+        has_earlier_commits: has_earlier,
+        recovery: info.recovery.map(|data| record! { percent: data.percent, bytes: data.bytes, groups: data.groups }),
+        message: &info.message,
+        attributes: info.attributes.iter().map(AttributeRecord::new).collect::<Vec<_>>(),
+        inside: description.map(DescriptionRecord::from),
+        remarks: opened.archive.remarks(),
+    };
     ui.finish(Outcome::Done, "info", &record)
 }
 
@@ -207,46 +171,6 @@ fn rows(info: &Info, has_earlier: Option<bool>, archive: &str, ui: &Ui) -> Vec<(
         row(&nra_text::harmless(&record.name), record.value);
     }
     rows
-}
-
-fn record(
-    archive: ArchiveField,
-    info: &Info,
-    has_earlier: Option<bool>,
-    inside: Option<DescriptionRecord>,
-    remarks: Vec<String>,
-) -> InfoRecord {
-    InfoRecord {
-        archive,
-        format: info.container.to_string(),
-        archive_bytes: info.archive_bytes,
-        entries: info.entries,
-        files: info.files,
-        content_bytes: info.content_bytes,
-        chunk_bytes: info.chunk_bytes,
-        stored_bytes: info.stored_bytes,
-        blocks: info.blocks,
-        chunks: info.chunks,
-        encrypted: info.encrypted,
-        encryption: (!info.keys.is_empty()).then(|| EncryptionRecord {
-            cipher: "AES-256-GCM",
-            hardware_accelerated: is_accelerated(),
-            keys: info.keys.len(),
-        }),
-        archive_id: info.archive_id.map(|id| hex(&id)),
-        commit: info.commit,
-        time: info.time.map(nra_text::rfc3339),
-        has_earlier_commits: has_earlier,
-        recovery: info.recovery.map(|recovery| RecoveryRecord {
-            percent: recovery.percent,
-            bytes: recovery.bytes,
-            groups: recovery.groups,
-        }),
-        message: info.message.clone(),
-        attributes: info.attributes.iter().map(AttributeRecord::new).collect(),
-        inside,
-        remarks,
-    }
 }
 
 fn hex(bytes: &[u8]) -> String {

@@ -1,20 +1,18 @@
 //! `nra key`
 
-use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Subcommand;
-use serde::Serialize;
 
 use crate::archive_errors::explain;
 use crate::change::{Change, ChangeArgs, writable_path};
 use crate::key_args::NewKeyArgs;
+use crate::record::record;
 use crate::report::{CommandResult, Failure, Outcome};
 use crate::ui::Ui;
 use nra_format::crypt::{Argon2Cost, KeyInfo, KeyKind, Keyring};
 use nra_format::nra::reader::NraReader;
-use nra_format::path::Quoted;
 use nra_format::source::FileSource;
 
 /// Arguments of `nra key`.
@@ -73,33 +71,7 @@ enum Action {
     },
 }
 
-/// A key as JSON.
-#[derive(Debug, Serialize)]
-struct KeyRecord {
-    #[serde(rename = "type")]
-    record: &'static str,
-    number: usize,
-    kind: &'static str,
-    label: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    memory_bytes: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    passes: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    lanes: Option<u32>,
-}
-
-/// The final count as JSON.
-#[derive(Debug, Serialize)]
-struct Summary {
-    keys: usize,
-}
-
 /// Lists or changes the keys of an archive.
-///
-/// # Errors
-///
-/// If the archive is not encrypted or cannot be changed, or the key is wrong.
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let cost = Argon2Cost::default();
     match &args.action {
@@ -137,7 +109,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
 /// Opens an encrypted archive for a commit. Also returns its keys.
 fn begin(change: &ChangeArgs) -> CommandResult<(Change, Keyring)> {
     let mut change = change.begin()?;
-    change.is_undone = false;
+    change.is_revertible = false;
     match change.keys.clone() {
         Some(keys) => Ok((change, keys)),
         None => Err(not_encrypted(&change.name)),
@@ -164,20 +136,20 @@ fn not_encrypted(name: &str) -> Failure {
 
 fn list(archive: &std::path::Path, ui: &mut Ui) -> CommandResult {
     let path = writable_path(archive)?;
-    let name = Quoted::new(path.as_os_str().as_bytes()).to_string();
+    let name = nra_text::quoted(&path);
     let fail = |error| explain(error, &name);
     let keys = NraReader::keys(Arc::new(FileSource::open(&path).map_err(fail)?)).map_err(fail)?;
     let keys = keys.ok_or_else(|| not_encrypted(&name))?;
     ui.list("key", "keys");
     for (number, key) in (1..).zip(&keys) {
         if ui.is_json() {
-            ui.record(&record(number, key))?;
+            print_json(number, key, ui)?;
         } else {
             let label = nra_text::harmless(&key.label);
             ui.line(format_args!("{number:>2}  {}{}{label}", describe(key, ui), if label.is_empty() { "" } else { "  " }))?;
         }
     }
-    ui.finish(Outcome::Done, "summary", &Summary { keys: keys.len() })
+    ui.finish(Outcome::Done, "summary", &record! { keys: keys.len() })
 }
 
 /// Describes the type and cost of a key.
@@ -195,18 +167,17 @@ pub fn describe(key: &KeyInfo, ui: &Ui) -> String {
     }
 }
 
-fn record(number: usize, key: &KeyInfo) -> KeyRecord {
+fn print_json(number: usize, key: &KeyInfo, ui: &mut Ui) -> CommandResult<()> {
     let cost = match key.kind {
         KeyKind::Password(cost) => Some(cost),
         KeyKind::Raw => None,
     };
-    KeyRecord {
-        record: "key",
-        number,
+    ui.record(&record! {
+        "key" => number,
         kind: if cost.is_some() { "password" } else { "key" },
-        label: key.label.clone(),
+        label: &key.label,
         memory_bytes: cost.map(|cost| u64::from(cost.memory_kib) << 10),
         passes: cost.map(|cost| cost.passes),
         lanes: cost.map(|cost| cost.lanes),
-    }
+    })
 }

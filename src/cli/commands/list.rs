@@ -3,12 +3,10 @@
 use std::cmp::Ordering;
 
 use clap::ValueEnum;
-use serde::Serialize;
 
-use crate::archive_errors;
 use crate::args::{ArchiveArg, PatternArgs, ResourceArgs};
 use crate::inputs;
-use crate::listing::{self, Columns, Facts};
+use crate::listing::{self, Columns, Facts, Totals};
 use crate::open_archive::{self, Opened};
 use crate::report::CommandResult;
 use crate::tree;
@@ -75,29 +73,18 @@ impl Key {
 /// Entries whose digests are looked up together, if content can be read in any order.
 const DIGESTS: usize = 1_024;
 
-/// Totals of the listed entries.
-#[derive(Debug, Default, Serialize)]
-struct Summary {
-    entries: u64,
-    content_bytes: u64,
-}
-
 /// Lists entries.
-///
-/// # Errors
-///
-/// If the archive cannot be read or nothing matches.
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let opened = open_archive::open(&args.archive, &args.resources, ui)?;
     let selection = inputs::selection(&args.patterns)?;
-    let mut summary = Summary::default();
+    let mut totals = Totals::default();
     ui.list("list", "entries");
-    let entries = selection.entries(&*opened.archive).map_err(|error| archive_errors::explain(error, &opened.name))?;
+    let entries = opened.entries(&selection, ui)?;
     if args.tree && !ui.is_json() {
         let mut rows = tree::Rows::default();
         for entry in entries {
-            let Some(entry) = archive_errors::intact(entry, ui.console())? else { continue };
-            summary.count(&entry);
+            let entry = entry?;
+            totals.count(&entry);
             rows.push(&entry, args.depth);
         }
         rows.print(args.long, ui)?;
@@ -111,13 +98,13 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         };
         let mut window = Vec::new();
         for entry in entries {
-            let Some(entry) = archive_errors::intact(entry, ui.console())? else { continue };
+            let entry = entry?;
             if args.depth.is_some_and(|depth| entry.path.components().count() > depth) {
                 continue;
             }
             window.push(entry);
             if window.len() >= at_once {
-                print(&window, args, &opened, &mut summary, ui)?;
+                print(&window, args, &opened, &mut totals, ui)?;
                 window.clear();
             }
         }
@@ -126,27 +113,20 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
             // The sort is stable: equal keys stay in path order, even in reverse.
             window.sort_by(|a, b| if args.reverse { key.compare(b, a) } else { key.compare(a, b) });
         }
-        print(&window, args, &opened, &mut summary, ui)?;
+        print(&window, args, &opened, &mut totals, ui)?;
     }
     ui.flush()?;
-    let outcome = open_archive::conclude(&opened, &selection, summary.entries > 0, ui)?;
-    ui.finish(outcome, "summary", &summary)
+    let outcome = open_archive::conclude(&opened, &selection, totals.entries > 0, ui)?;
+    ui.finish(outcome, "summary", &totals)
 }
 
-fn print(entries: &[Entry], args: &Args, opened: &Opened, summary: &mut Summary, ui: &mut Ui) -> CommandResult<()> {
+fn print(entries: &[Entry], args: &Args, opened: &Opened, totals: &mut Totals, ui: &mut Ui) -> CommandResult<()> {
     let columns = Columns { long: args.long, digest: args.digest, null: args.patterns.lists.null };
     let digests = if args.digest { listing::digests(entries, opened, ui)? } else { vec![None; entries.len()] };
     for (entry, digest) in entries.iter().zip(digests) {
-        summary.count(entry);
+        totals.count(entry);
         let facts = Facts { digest, ..listing::facts(entry, columns, opened, ui)? };
         ui.entry(entry, facts, columns)?;
     }
     Ok(())
-}
-
-impl Summary {
-    fn count(&mut self, entry: &Entry) {
-        self.entries += 1;
-        self.content_bytes = self.content_bytes.saturating_add(entry.size);
-    }
 }

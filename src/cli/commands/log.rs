@@ -1,10 +1,9 @@
 //! `nra log`
 
-use serde::Serialize;
-
 use crate::archive_errors;
 use crate::args::{ArchiveArg, ResourceArgs};
 use crate::open_archive;
+use crate::record::record;
 use crate::report::{CommandResult, Failure, Outcome};
 use crate::ui::Ui;
 use nra_format::archive::CommitInfo;
@@ -27,38 +26,14 @@ pub struct Args {
     resources: ResourceArgs,
 }
 
-/// A commit as JSON.
-#[derive(Debug, Serialize)]
-struct CommitRecord<'a> {
-    #[serde(rename = "type")]
-    record: &'static str,
-    number: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    time: Option<String>,
-    message: &'a str,
-    entries: u64,
-    files: u64,
-    content_bytes: u64,
-    added_bytes: u64,
-}
-
-/// The final count as JSON.
-#[derive(Debug, Default, Serialize)]
-struct Summary {
-    commits: u64,
-}
-
 /// Lists commits, newest first.
-///
-/// # Errors
-///
-/// If the archive cannot be read or has no history.
+/// Fails if the archive has no history.
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let opened = open_archive::open(&args.archive, &args.resources, ui)?;
     let info = opened.archive.info();
     ui.list("log", "commits");
     if info.commit.is_none() {
-        open_archive::remark(&opened, ui);
+        open_archive::report_remarks(&opened, ui);
         let why = if opened.archive.is_index_damaged() {
             "its commits cannot be found".to_owned()
         } else {
@@ -66,22 +41,21 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         };
         return Err(Failure::failed(format!("{}: {why}", opened.name)));
     }
-    let mut summary = Summary::default();
+    let mut commits = 0;
     for commit in opened.archive.commits().take(args.count.unwrap_or(usize::MAX)) {
         let Some(commit) = archive_errors::intact(commit, ui.console())? else { break };
-        summary.commits += 1;
+        commits += 1;
         print(&commit, ui)?;
     }
     ui.flush()?;
-    open_archive::remark(&opened, ui);
-    ui.finish(Outcome::Done, "summary", &summary)
+    open_archive::report_remarks(&opened, ui);
+    ui.finish(Outcome::Done, "summary", &record! { commits })
 }
 
 fn print(commit: &CommitInfo, ui: &mut Ui) -> CommandResult<()> {
     if ui.is_json() {
-        return ui.record(&CommitRecord {
-            record: "commit",
-            number: commit.number,
+        return ui.record(&record! {
+            "commit" => number: commit.number,
             time: commit.time.map(nra_text::rfc3339),
             message: &commit.message,
             entries: commit.entries,

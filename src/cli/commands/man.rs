@@ -7,10 +7,10 @@ use std::path::Path;
 
 use clap::Command;
 use clap_mangen::Man;
-use serde::Serialize;
 
 use crate::command_line::CommandLine;
 use crate::help::EXIT_CODES;
+use crate::record::record;
 use crate::report::{CommandResult, Failure, Outcome};
 use crate::ui::Ui;
 use nra_format::Error;
@@ -40,16 +40,7 @@ pub struct Args {
     what: Vec<OsString>,
 }
 
-#[derive(Debug, Serialize)]
-struct Pages {
-    pages: Vec<String>,
-}
-
 /// Prints or writes manual pages.
-///
-/// # Errors
-///
-/// If a page cannot be written.
 pub fn run(args: &Args, definition: &Command, ui: &mut Ui) -> CommandResult {
     let mut definition = definition.clone();
     definition.build();
@@ -81,7 +72,7 @@ pub fn run(args: &Args, definition: &Command, ui: &mut Ui) -> CommandResult {
             return Err(Failure::usage(format!("unknown command {above} {word}")).hint("use nra man DIR to write all pages"));
         }
     }
-    ui.finish(Outcome::Done, "man", &Pages { pages })
+    ui.finish(Outcome::Done, "man", &record! { pages })
 }
 
 fn page_name(verbs: &[&str]) -> String {
@@ -105,6 +96,7 @@ fn shown(command: &Command) -> impl Iterator<Item = &Command> {
 }
 
 fn render(root: &Command, command: &Command, name: &str) -> CommandResult<String> {
+    // clap returns the usage only with this prefix.
     let usage = command.clone().render_usage().to_string();
     let usage = usage.trim_start_matches("Usage: ").to_owned();
     // The NAME section contains the short description.

@@ -23,10 +23,6 @@ pub struct Args {
 }
 
 /// Creates a directory in an archive.
-///
-/// # Errors
-///
-/// If the archive cannot be changed or the path exists.
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let path = entry_path(&args.path)?;
     let mut change = args.change.begin()?;

@@ -113,10 +113,6 @@ pub enum Command {
 
 impl Command {
     /// Runs the command. `definition` returns the definition of the whole command line.
-    ///
-    /// # Errors
-    ///
-    /// If the command fails.
     pub fn run(&self, definition: fn() -> clap::Command, ui: &mut Ui) -> CommandResult {
         match self {
             Self::Pack(args) => pack::run(args, ui),

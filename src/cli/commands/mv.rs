@@ -3,9 +3,8 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
-use serde::Serialize;
-
 use crate::change::{ChangeArgs, entry_path};
+use crate::record::record;
 use crate::report::CommandResult;
 use crate::ui::Ui;
 use nra_convert::change::target;
@@ -29,20 +28,7 @@ pub struct Args {
     to: OsString,
 }
 
-/// The move as JSON.
-#[derive(Debug, Serialize)]
-struct MoveRecord<'a> {
-    #[serde(rename = "type")]
-    record: &'static str,
-    from: PathField<'a>,
-    to: PathField<'a>,
-}
-
 /// Moves or renames an entry and everything below it.
-///
-/// # Errors
-///
-/// If the archive cannot be changed, there is no such entry, or the new path conflicts with another entry.
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let from = entry_path(&args.from)?;
     let to = if is_top(&args.to) { None } else { Some(entry_path(&args.to)?) };
@@ -54,8 +40,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     };
     change.writer.rename(&from, &to).map_err(|error| change.explain(error))?;
     if ui.is_json() {
-        let (from, to) = (PathField::new(from.as_bytes()), PathField::new(to.as_bytes()));
-        ui.record(&MoveRecord { record: "move", from, to })?;
+        ui.record(&record! { "move" => from: PathField::new(from.as_bytes()), to: PathField::new(to.as_bytes()) })?;
     } else if change.is_dry() {
         let from = String::from_utf8_lossy(&ui.name(from.as_bytes())).into_owned();
         ui.name_line(format_args!("{from} -> "), to.as_bytes(), "")?;

@@ -1,16 +1,13 @@
 //! `nra protect`
 
-use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
-
-use serde::Serialize;
 
 use crate::args::{parse_memory, parse_percent};
 use crate::change::{PriorState, explain, writable_path};
+use crate::record::record;
 use crate::report::{CommandResult, Outcome};
 use crate::ui::Ui;
 use nra_convert::repair::{MEMORY_BYTES, plan, protect};
-use nra_format::path::Quoted;
 use nra_text::{self, ArchiveField};
 
 /// Default percentage of recovery data.
@@ -40,30 +37,15 @@ pub struct Args {
     memory: Option<u64>,
 }
 
-/// The result as JSON.
-#[derive(Debug, Serialize)]
-struct Summary {
-    #[serde(flatten)]
-    archive: ArchiveField,
-    dry_run: bool,
-    percent: u32,
-    protected_bytes: u64,
-    recovery_bytes: u64,
-    groups: u32,
-}
-
 /// Adds recovery data to an archive.
-///
-/// # Errors
-///
-/// If the archive cannot be read or written; it stays unchanged.
+/// On error, the archive stays unchanged.
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let path = writable_path(&args.archive)?;
-    let name = Quoted::new(path.as_os_str().as_bytes()).to_string();
+    let name = nra_text::quoted(&path);
     let percent = u32::from(args.recovery);
     let memory = args.memory.unwrap_or(MEMORY_BYTES);
     let fail = |error| explain(error, &name);
-    let geometry = if args.dry_run {
+    let header = if args.dry_run {
         plan(&path, percent, memory).map_err(fail)?
     } else {
         let before = PriorState::at(&path).map_err(fail)?;
@@ -72,15 +54,15 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         drop(progress);
         done.map_err(|error| before.explain(error, &path, &name))?
     };
-    let recovery = geometry.summary();
-    let (bytes, share) = (ui.size(recovery.bytes), nra_text::percent(recovery.bytes, geometry.protected));
+    let recovery = header.summary();
+    let (bytes, share) = (ui.size(recovery.bytes), nra_text::percent(recovery.bytes, header.protected));
     let done = if args.dry_run { "would add recovery data:" } else { "added recovery data:" };
     ui.console().note(&format!("{name}: {done} {bytes} ({share} of the archive), can restore up to {percent} % of damage"));
-    let summary = Summary {
-        archive: ArchiveField::new(&path),
+    let summary = record! {
+        ..ArchiveField::new(&path),
         dry_run: args.dry_run,
         percent,
-        protected_bytes: geometry.protected,
+        protected_bytes: header.protected,
         recovery_bytes: recovery.bytes,
         groups: recovery.groups,
     };

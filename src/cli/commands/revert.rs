@@ -39,10 +39,6 @@ pub struct Args {
 }
 
 /// Restores an earlier commit as a new commit.
-///
-/// # Errors
-///
-/// If the archive cannot be changed, has no such commit, or no selected entry differs.
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let selection = inputs::selection(&args.patterns)?;
     let (archive, at) = open_archive::locate(&args.change.archive, args.at)?;

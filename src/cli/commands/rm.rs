@@ -1,14 +1,13 @@
 //! `nra rm`
 
 use crate::args::PatternArgs;
-use crate::change::{self, ChangeArgs};
+use crate::change::ChangeArgs;
 use crate::inputs;
 use crate::listing::{Columns, Facts};
 use crate::report::CommandResult;
 use crate::ui::Ui;
 use nra_convert::change::remove;
 use nra_format::entry::Entry;
-use nra_format::progress::Warning;
 
 /// Replaces the help of PATTERN: without patterns, nothing is removed.
 const PATTERN_HELP: &str = "Entries to remove: path, directory or glob";
@@ -28,10 +27,6 @@ pub struct Args {
 }
 
 /// Removes entries. Earlier commits keep them.
-///
-/// # Errors
-///
-/// If the archive cannot be changed or nothing matches.
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let selection = inputs::selection(&args.patterns)?;
     let mut change = args.change.begin()?;
@@ -47,12 +42,6 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     };
     let count = remove(&mut change.writer, &selection, &progress, &mut print)?;
     drop(progress);
-    let unmatched = selection.unmatched();
-    if count == 0 {
-        return Err(change::nothing_matches(&unmatched, &change.name));
-    }
-    for pattern in unmatched {
-        ui.console().warn(Warning::degraded(pattern, "no entry matches"));
-    }
+    change.check_selected(&selection, count, ui)?;
     change.finish(&format!("removed {}", nra_text::counted(count, "entry", "entries")), ui)
 }

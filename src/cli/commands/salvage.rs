@@ -3,14 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use serde::Serialize;
-
 use crate::archive_errors;
 use crate::args::ResourceArgs;
 use crate::change::check_different_file;
 use crate::dry_run::DRY_RUN;
 use crate::key_args::KeyArgs;
 use crate::output;
+use crate::record::record;
 use crate::report::{CommandResult, Failure, Outcome};
 use crate::ui::{self, Ui};
 use nra_convert::{Destination, Format, NraSink, Options, Sink, Source, UnreadableAsZero, convert};
@@ -18,7 +17,6 @@ use nra_format::Error;
 use nra_format::archive::{Archive, OpenOptions, open_path};
 use nra_format::nra::reader::{NraReader, open_for_salvage};
 use nra_format::nra::writer::WriterOptions;
-use nra_format::path::Quoted;
 use nra_format::progress::{Severity, Warning};
 use nra_format::source::{FileSource, ReadAt};
 use nra_text::{self, ArchiveField, PathField};
@@ -52,34 +50,9 @@ pub struct Args {
     resources: ResourceArgs,
 }
 
-/// The result as JSON.
-#[derive(Debug, Serialize)]
-struct Summary {
-    #[serde(flatten)]
-    archive: ArchiveField,
-    output: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    output_b64: Option<String>,
-    dry_run: bool,
-    /// The index was unusable: entries were found by scanning blocks.
-    index_rebuilt: bool,
-    entries: u64,
-    files: u64,
-    content_bytes: u64,
-    archive_bytes: u64,
-    lost_entries: u64,
-    /// Unreadable parts of the index, whose entries are unknown.
-    unreadable_index_parts: u64,
-    seconds: f64,
-}
-
 /// Recovers readable entries from a damaged archive to a new one.
-///
-/// # Errors
-///
-/// If no entry is readable, or the new archive cannot be written.
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
-    let name = Quoted::new(args.archive.as_os_str().as_encoded_bytes()).to_string();
+    let name = nra_text::quoted(&args.archive);
     let mut options = OpenOptions::default();
     args.resources.apply(&mut options);
     let source: Arc<dyn ReadAt> = Arc::new(UnreadableAsZero(FileSource::open(&args.archive)?));
@@ -103,17 +76,15 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         memory_bytes: args.resources.memory.unwrap_or(defaults.memory_bytes),
         ..defaults
     };
-    if args.dry_run && !args.overwrite {
-        output::check_not_existing(&args.output)?;
+    if args.dry_run {
+        output::check_not_existing(&args.output, args.overwrite)?;
     }
     let destination = Destination::File { path: args.output.clone(), overwrite: args.overwrite };
     let sink = Sink::Archive(destination, Format::Nra(NraSink { writer, ..NraSink::default() }));
     let sink = if args.dry_run { sink.dry_run() } else { sink };
     let progress = ui.progress("salvaging");
     let result = convert(Source::Damaged(&archive), sink, &recovery, &progress);
-    progress.finish();
-    let elapsed = progress.elapsed();
-    drop(progress);
+    let elapsed = progress.end();
     let stats = result.map_err(|error| output::explain(error, &args.output))?;
     let console = ui.console();
     let warn = |message: String, is_damage| {
@@ -142,9 +113,9 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let recovered = archive.is_index_damaged();
     let complete = stats.damaged == 0 && stats.unreadable == 0 && !recovered && base == 0;
     let output = PathField::new(args.output.as_os_str().as_encoded_bytes());
-    let summary = Summary {
-        archive: ArchiveField::new(&args.archive),
-        output: output.path.into_owned(),
+    let summary = record! {
+        ..ArchiveField::new(&args.archive),
+        output: output.path,
         output_b64: output.path_b64,
         dry_run: args.dry_run,
         index_rebuilt: recovered,

@@ -2,17 +2,16 @@
 
 use std::time::Duration;
 
-use serde::Serialize;
-
 use crate::archive_errors;
 use crate::args::{ArchiveArg, PatternArgs, ResourceArgs};
 use crate::inputs;
 use crate::open_archive::{self, Opened};
+use crate::record::record;
 use crate::report::{CommandResult, Failure, Outcome};
 use crate::ui::{self, Ui};
 use nra_format::archive::{Damage, Depth, Verdict};
 use nra_format::entry::Entry;
-use nra_format::nra::frame::FrameKind;
+
 use nra_format::nra::reader::NraReader;
 use nra_format::progress::Warning;
 use nra_format::source::is_locked;
@@ -46,42 +45,7 @@ pub struct Args {
     resources: ResourceArgs,
 }
 
-/// One damaged structure as JSON.
-#[derive(Debug, Serialize)]
-struct DamageRecord<'a> {
-    #[serde(rename = "type")]
-    record: &'static str,
-    structure: &'a str,
-    offset: u64,
-    detail: &'a str,
-    entry_count: u64,
-    /// All of the entries are affected; otherwise at least one.
-    all_affected: bool,
-    entries: Vec<PathField<'a>>,
-}
-
-/// The result as JSON.
-#[derive(Debug, Serialize)]
-struct Summary {
-    ok: bool,
-    /// The index is undamaged: the counts include all entries.
-    complete: bool,
-    depth: &'static str,
-    damage_count: usize,
-    entries: u64,
-    content_bytes: u64,
-    blocks: u64,
-    /// The recovery data can restore all damage.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    restorable: Option<bool>,
-    seconds: f64,
-}
-
 /// Checks an archive.
-///
-/// # Errors
-///
-/// If the archive cannot be checked.
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let opened = open_archive::open(&args.archive, &args.resources, ui)?;
     let selection = inputs::selection(&args.patterns)?;
@@ -91,14 +55,13 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let accept = |entry: &Entry| selection.matches(entry);
     let select: Option<&(dyn Fn(&Entry) -> bool + Sync)> = if selection.is_all() { None } else { Some(&accept) };
     let verdict =
-        open_archive::threads(&args.resources, &*opened.archive)?.install(|| opened.archive.verify(depth, select, &progress));
-    let seconds = progress.elapsed();
-    drop(progress);
+        open_archive::thread_pool(&args.resources, &*opened.archive)?.install(|| opened.archive.verify(depth, select, &progress));
+    let elapsed = progress.end();
     let mut verdict = verdict.map_err(|error| archive_errors::explain(error, &opened.name))?;
-    let remains = NraReader::downcast(&*opened.archive).is_some_and(NraReader::has_trailing_bytes);
+    let has_trailing_bytes = NraReader::downcast(&*opened.archive).is_some_and(NraReader::has_trailing_bytes);
     // While another process changes the archive, bytes past its end and missing recovery data are not damage.
-    let only_recovery = verdict.damage.iter().all(|damage| damage.structure == FrameKind::Recovery.name());
-    let is_busy = (remains || !verdict.damage.is_empty()) && only_recovery && is_locked(&opened.path);
+    let only_recovery = verdict.damage.iter().all(NraReader::is_recovery_damage);
+    let is_busy = (has_trailing_bytes || !verdict.damage.is_empty()) && only_recovery && is_locked(&opened.path);
     if is_busy {
         verdict.damage.clear();
         let message =
@@ -113,8 +76,8 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     if ok {
         open_archive::conclude(&opened, &selection, verdict.entries > 0, ui)?;
     }
-    print_result(&verdict, &opened, seconds, ui)?;
-    let summary = Summary {
+    print_result(&verdict, &opened, elapsed, ui)?;
+    let summary = record! {
         ok,
         complete: is_complete(&opened),
         depth: if args.quick { "quick" } else { "full" },
@@ -123,9 +86,9 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         content_bytes: verdict.content_bytes,
         blocks: verdict.blocks,
         restorable: verdict.restorable,
-        seconds: ui::seconds(seconds),
+        seconds: ui::seconds(elapsed),
     };
-    let outcome = match (ok, remains && !is_busy) {
+    let outcome = match (ok, has_trailing_bytes && !is_busy) {
         (false, _) => Outcome::Damaged,
         (true, true) => Outcome::Degraded,
         (true, false) => Outcome::Done,
@@ -140,10 +103,9 @@ fn is_complete(opened: &Opened) -> bool {
 
 fn report_damage(damage: &Damage, ui: &mut Ui) -> CommandResult<()> {
     if ui.is_json() {
-        let entries = damage.entries.iter().map(|path| PathField::new(path.as_bytes())).collect();
-        return ui.record(&DamageRecord {
-            record: "damage",
-            structure: &damage.structure,
+        let entries: Vec<_> = damage.entries.iter().map(|path| PathField::new(path.as_bytes())).collect();
+        return ui.record(&record! {
+            "damage" => structure: &damage.structure,
             offset: damage.offset,
             detail: &damage.detail,
             entry_count: damage.entry_count,
@@ -170,14 +132,14 @@ fn report_damage(damage: &Damage, ui: &mut Ui) -> CommandResult<()> {
 }
 
 /// Prints the result: success on standard output, damage as a failure.
-fn print_result(verdict: &Verdict, opened: &Opened, seconds: Duration, ui: &mut Ui) -> CommandResult<()> {
+fn print_result(verdict: &Verdict, opened: &Opened, elapsed: Duration, ui: &mut Ui) -> CommandResult<()> {
     let name = &opened.name;
     let checked = format!(
         "{}, {}, {}, {}",
         nra_text::counted(verdict.entries, "entry", "entries"),
         ui.size(verdict.content_bytes),
         nra_text::counted(verdict.blocks, "block", "blocks"),
-        nra_text::duration(seconds)
+        nra_text::duration(elapsed)
     );
     let places = verdict.damage.len() as u64;
     if places > 0 {

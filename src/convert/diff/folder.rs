@@ -1,4 +1,5 @@
-//! A directory on disk as a tree to compare: its entries in path order, one directory's names in memory at a time and those above it.
+//! A directory on disk as a tree to compare. Entries are listed in path order; memory holds the names of one directory and its
+//! parents.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -21,8 +22,8 @@ use nra_format::entry::{Device, Entry, Kind, Metadata, Timestamp};
 use nra_format::error::{Error, Result};
 use nra_format::path::EntryPath;
 
-/// Longest path that is handed to the system, bytes: its limit is 4,096 with the byte at the end.
-const STRIDE: usize = 4_000;
+/// Longest path passed to the system, bytes. Its limit is 4,096 including the NUL.
+const MAX_PATH: usize = 4_000;
 /// Bytes read at once for a digest.
 const READ: usize = 1 << 20;
 
@@ -33,7 +34,7 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Takes the directory at `root`.
+    /// Returns the tree of the directory at `root`.
     pub fn new(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into() }
     }
@@ -41,11 +42,8 @@ impl Folder {
 
 impl Tree for Folder {
     fn entries(&self, from: u64) -> Box<dyn Iterator<Item = Result<Entry>> + '_> {
-        let mut names = Names { root: &self.root, stack: Vec::new(), enter: Some(Vec::new()) };
-        for _ in 0..from {
-            let _ = names.next();
-        }
-        Box::new(names)
+        let walk = Walk { root: &self.root, stack: Vec::new(), enter: Some(Vec::new()) };
+        Box::new(walk.skip(usize::try_from(from).unwrap_or(usize::MAX)))
     }
 
     fn pages_at(&self, _number: u64) -> Result<Vec<IndexPage>> {
@@ -55,7 +53,7 @@ impl Tree for Folder {
     fn digest(&self, entry: &Entry) -> Result<Option<Digest>> {
         let fail = |error| Error::io("read", shown(&self.root, entry.path.as_bytes()), error);
         let mut file =
-            Place::find(&self.root, entry.path.as_bytes()).and_then(|place| fs::File::open(place.path)).map_err(fail)?;
+            ShortPath::new(&self.root, entry.path.as_bytes()).and_then(|short| fs::File::open(short.path)).map_err(fail)?;
         let mut hasher = blake3::Hasher::new();
         let mut buffer = vec![0; READ.min(usize::try_from(entry.size).unwrap_or(READ).max(1))];
         loop {
@@ -73,21 +71,21 @@ impl Tree for Folder {
     }
 }
 
-/// A path that the system takes, for one that may be longer than that.
-struct Place {
+/// A path that is short enough for the system.
+struct ShortPath {
     path: PathBuf,
-    /// The directory that `path` begins at, when it is none from the root.
-    _from: Option<OwnedFd>,
+    /// The open directory at which `path` starts, if the full path is too long.
+    _start: Option<OwnedFd>,
 }
 
-impl Place {
-    /// Finds what lies at `below` in `root`: as it is when that is short enough, otherwise from a directory further down.
-    fn find(root: &Path, below: &[u8]) -> io::Result<Self> {
+impl ShortPath {
+    /// Returns a path to `below` in `root`.
+    fn new(root: &Path, below: &[u8]) -> io::Result<Self> {
         let mut path = root.join(OsStr::from_bytes(below));
-        let mut from: Option<OwnedFd> = None;
-        while path.as_os_str().len() > STRIDE {
+        let mut start: Option<OwnedFd> = None;
+        while path.as_os_str().len() > MAX_PATH {
             let whole = path.into_os_string().into_vec();
-            let slash = whole[..STRIDE].iter().rposition(|byte| *byte == b'/').unwrap_or(0);
+            let slash = whole[..MAX_PATH].iter().rposition(|byte| *byte == b'/').unwrap_or(0);
             if slash == 0 {
                 return Err(Errno::NAMETOOLONG.into());
             }
@@ -95,43 +93,43 @@ impl Place {
             let handle = rustix::fs::open(OsStr::from_bytes(&whole[..slash]), flags, Mode::empty())?;
             let rest = OsStr::from_bytes(&whole[slash + 1..]);
             path = PathBuf::from(path_of(&handle)).join(rest);
-            from = Some(handle);
+            start = Some(handle);
         }
-        Ok(Self { path, _from: from })
+        Ok(Self { path, _start: start })
     }
 }
 
-/// A path for messages.
+/// Returns a path for messages.
 fn shown(root: &Path, below: &[u8]) -> Vec<u8> {
     root.join(OsStr::from_bytes(below)).into_os_string().into_vec()
 }
 
-/// A walk in path order: a directory, then what is in it, then its next sibling.
-struct Names<'a> {
+/// A walk in path order: a directory, then its entries, then its next sibling.
+struct Walk<'a> {
     root: &'a Path,
-    /// For each open directory its path below the root and the names that are left.
+    /// The path below the root and the remaining names of each open directory.
     stack: Vec<(Vec<u8>, vec::IntoIter<Vec<u8>>)>,
-    /// A directory to read next.
+    /// The directory to read next.
     enter: Option<Vec<u8>>,
 }
 
-impl Names<'_> {
+impl Walk<'_> {
     fn list(&self, below: &[u8]) -> Result<Vec<Vec<u8>>> {
         let fail = |error| Error::io("read directory", shown(self.root, below), error);
         let mut names = Vec::new();
-        let place = Place::find(self.root, below).map_err(fail)?;
-        for item in fs::read_dir(&place.path).map_err(fail)? {
+        let directory = ShortPath::new(self.root, below).map_err(fail)?;
+        for item in fs::read_dir(&directory.path).map_err(fail)? {
             names.push(item.map_err(fail)?.file_name().into_vec());
         }
         names.sort_unstable();
         Ok(names)
     }
 
-    /// Describes the file at `path` below the root; `None` for what no archive holds, and what is gone.
+    /// Returns the entry for the file at `path` below the root; `None` if it is gone or archives cannot contain it.
     fn describe(&self, path: &[u8]) -> Result<Option<Entry>> {
         let fail = |error| Error::io("read", shown(self.root, path), error);
-        let place = Place::find(self.root, path).map_err(fail)?;
-        let facts = match fs::symlink_metadata(&place.path) {
+        let short = ShortPath::new(self.root, path).map_err(fail)?;
+        let facts = match fs::symlink_metadata(&short.path) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             facts => facts.map_err(fail)?,
         };
@@ -154,7 +152,7 @@ impl Names<'_> {
         match kind {
             Kind::File => entry.size = facts.len(),
             Kind::Symlink => {
-                entry.target = fs::read_link(&place.path).map_err(fail)?.into_os_string().into_vec().into();
+                entry.target = fs::read_link(&short.path).map_err(fail)?.into_os_string().into_vec().into();
             }
             Kind::CharacterDevice | Kind::BlockDevice => {
                 let (major, minor) = (rustix::fs::major(facts.rdev()), rustix::fs::minor(facts.rdev()));
@@ -166,7 +164,7 @@ impl Names<'_> {
     }
 }
 
-impl Iterator for Names<'_> {
+impl Iterator for Walk<'_> {
     type Item = Result<Entry>;
 
     fn next(&mut self) -> Option<Self::Item> {

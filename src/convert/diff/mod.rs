@@ -1,8 +1,8 @@
-//! What is different between two trees: archives, commits of one archive, directories.
+//! Compares two trees: archives, commits of one archive, or directories.
 //!
-//! Both sides give their entries in path order, and the two runs are merged: memory holds one entry and one page of each. Pages of the index
-//! that two commits of one archive have in common are stepped over unread, so that a small change in a large archive is found in
-//! a few reads.
+//! Both sides return their entries in path order, which are merged: memory holds one entry and one page of each side. Index pages
+//! that two commits of one archive share are skipped without reading them, so that a small change in a large archive is found
+//! with a few reads.
 
 mod folder;
 
@@ -17,24 +17,25 @@ use nra_format::entry::{Entry, Kind, Timestamp};
 use nra_format::error::Result;
 use nra_format::progress::{Counter, Monitor};
 
-/// What is compared of entries that both sides have, beside kind, target of a symlink and numbers of a device.
+/// Properties compared besides kind, symlink target and device numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Compare {
-    /// Size, time and mode; between archives owner and attributes too. The time of a directory does not count: it follows its entries.
+    /// Size, time and mode; between archives also owner and attributes. Times of directories are ignored, because they depend on
+    /// their entries.
     #[default]
     Facts,
-    /// Content by its digest, nothing else.
+    /// Only the digest of the content.
     Content,
 }
 
-/// What of an entry is different.
+/// A property in which entries differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Aspect {
-    /// It is of another kind.
+    /// Kind.
     Kind,
     /// Length of the content.
     Size,
-    /// The content, as its digest says.
+    /// Digest of the content.
     Content,
     /// Time of modification.
     Time,
@@ -44,14 +45,14 @@ pub enum Aspect {
     Owner,
     /// Attributes.
     Attributes,
-    /// Where a symlink leads to.
+    /// Target of a symlink.
     Target,
-    /// Numbers of a device.
+    /// Device numbers.
     Device,
 }
 
 impl Aspect {
-    /// Returns the word for it.
+    /// Returns its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Kind => "kind",
@@ -74,25 +75,25 @@ pub enum Difference {
     Added(Entry),
     /// Only the first side has it.
     Removed(Entry),
-    /// Both have it, and these aspects differ: what was, what is, and in what.
+    /// Both sides have it: the entry of each side, and the properties that differ.
     Changed(Entry, Entry, Vec<Aspect>),
 }
 
-/// What was counted.
+/// Counts of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
-    /// Entries of the second side alone.
+    /// Entries that only the second side has.
     pub added: u64,
-    /// Entries of the first side alone.
+    /// Entries that only the first side has.
     pub removed: u64,
     /// Entries that differ.
     pub changed: u64,
-    /// Entries that are the same.
-    pub same: u64,
+    /// Equal entries.
+    pub unchanged: u64,
 }
 
 impl Counts {
-    /// Says whether nothing is different.
+    /// Returns whether there are no differences.
     pub fn is_same(&self) -> bool {
         self.added + self.removed + self.changed == 0
     }
@@ -100,24 +101,24 @@ impl Counts {
 
 /// One side of a comparison.
 pub trait Tree {
-    /// Iterates over the entries from number `from` on, in path order. Errors of single pages or directories don't end it.
+    /// Iterates over the entries in path order, starting with number `from`. Errors of single pages or directories do not end it.
     fn entries(&self, from: u64) -> Box<dyn Iterator<Item = Result<Entry>> + '_>;
 
-    /// Returns the pages of the index that begin with entry `number`, as [`Archive::pages_at`].
+    /// Returns the index pages that begin with entry `number`, as [`Archive::pages_at`].
     ///
     /// # Errors
     ///
-    /// As reading the index does.
+    /// If the index cannot be read.
     fn pages_at(&self, number: u64) -> Result<Vec<IndexPage>>;
 
     /// Returns the digest of the content of a file.
     ///
     /// # Errors
     ///
-    /// As reading does.
+    /// If the content cannot be read.
     fn digest(&self, entry: &Entry) -> Result<Option<Digest>>;
 
-    /// Says whether entries come with all metadata of an archive, owner and attributes.
+    /// Returns whether entries have all metadata of an archive, including owner and attributes.
     fn is_archive(&self) -> bool;
 }
 
@@ -139,33 +140,32 @@ impl Tree for &dyn Archive {
     }
 }
 
-/// Is told what can't be read and where, and decides whether the work goes on.
-pub type Trouble<'a, E> = dyn FnMut(&[u8], nra_format::Error) -> Result<(), E> + 'a;
+/// Handles a read error at a path. Returning an error ends the comparison.
+pub type ErrorHandler<'a, E> = dyn FnMut(&[u8], nra_format::Error) -> Result<(), E> + 'a;
 
-/// Compares `before` with `after` and hands each difference to `visit`, in path order. What can't be read on one side is handed to `trouble`, which
-/// decides whether the work goes on.
+/// Compares `before` with `after` and passes each difference to `visit`, in path order. Passes read errors to `on_error`.
 ///
 /// # Errors
 ///
-/// Those of `visit` and `trouble`, and `Cancelled`.
+/// Errors of `visit` and `on_error`; `Cancelled`.
 pub fn diff<E: From<nra_format::Error>>(
     before: &dyn Tree,
     after: &dyn Tree,
     compare: Compare,
     monitor: &dyn Monitor,
     visit: &mut dyn FnMut(Difference) -> Result<(), E>,
-    trouble: &mut Trouble<'_, E>,
+    on_error: &mut ErrorHandler<'_, E>,
 ) -> Result<Counts, E> {
     let (mut a, mut b) = (Entries::new(before), Entries::new(after));
     let mut counts = Counts::default();
     loop {
         monitor.check()?;
-        if let Some(common) = a.common(&mut b)? {
-            counts.same += common;
-            monitor.add(Counter::Entries, common);
+        if let Some(shared) = a.skip_shared_page(&mut b)? {
+            counts.unchanged += shared;
+            monitor.add(Counter::Entries, shared);
             continue;
         }
-        let order = match (a.peek(trouble)?, b.peek(trouble)?) {
+        let order = match (a.peek(on_error)?, b.peek(on_error)?) {
             (None, None) => return Ok(counts),
             (Some(_), None) => Ordering::Less,
             (None, Some(_)) => Ordering::Greater,
@@ -175,23 +175,23 @@ pub fn diff<E: From<nra_format::Error>>(
         match order {
             Ordering::Less => {
                 counts.removed += 1;
-                a.take().map_or(Ok(()), |entry| visit(Difference::Removed(entry)))?;
+                a.next().map_or(Ok(()), |entry| visit(Difference::Removed(entry)))?;
             }
             Ordering::Greater => {
                 counts.added += 1;
-                b.take().map_or(Ok(()), |entry| visit(Difference::Added(entry)))?;
+                b.next().map_or(Ok(()), |entry| visit(Difference::Added(entry)))?;
             }
             Ordering::Equal => {
-                let Some((x, y)) = a.take().zip(b.take()) else { continue };
+                let Some((x, y)) = a.next().zip(b.next()) else { continue };
                 let aspects = match compare_pair(before, &x, after, &y, compare) {
                     Ok(aspects) => aspects,
                     Err(error) => {
-                        trouble(x.path.as_bytes(), error)?;
+                        on_error(x.path.as_bytes(), error)?;
                         continue;
                     }
                 };
                 if aspects.is_empty() {
-                    counts.same += 1;
+                    counts.unchanged += 1;
                 } else {
                     counts.changed += 1;
                     visit(Difference::Changed(x, y, aspects))?;
@@ -201,7 +201,7 @@ pub fn diff<E: From<nra_format::Error>>(
     }
 }
 
-/// Returns what differs between two entries of one path.
+/// Returns the properties in which two entries of the same path differ.
 fn compare_pair(before: &dyn Tree, x: &Entry, after: &dyn Tree, y: &Entry, compare: Compare) -> Result<Vec<Aspect>> {
     if x.kind != y.kind {
         return Ok(vec![Aspect::Kind]);
@@ -218,12 +218,12 @@ fn compare_pair(before: &dyn Tree, x: &Entry, after: &dyn Tree, y: &Entry, compa
         Compare::Content => {}
         Compare::Facts => {
             note(x.size != y.size, Aspect::Size);
-            // Nothing is known of a directory that was only implied.
-            let known = !x.implied && !y.implied;
-            // Systems don't agree on mode and time of a symlink.
-            let plain = x.kind != Kind::Symlink;
-            note(plain && x.kind != Kind::Directory && !is_same_time(x.modified, y.modified), Aspect::Time);
-            note(known && plain && x.metadata.mode != y.metadata.mode, Aspect::Mode);
+            // The metadata of implied directories is unknown.
+            let is_known = !x.implied && !y.implied;
+            // Mode and time of symlinks depend on the system.
+            let is_symlink = x.kind == Kind::Symlink;
+            note(!is_symlink && x.kind != Kind::Directory && !is_same_time(x.modified, y.modified), Aspect::Time);
+            note(is_known && !is_symlink && x.metadata.mode != y.metadata.mode, Aspect::Mode);
             if before.is_archive() && after.is_archive() {
                 note(x.metadata.owner != y.metadata.owner, Aspect::Owner);
                 note(x.metadata.attributes != y.metadata.attributes, Aspect::Attributes);
@@ -233,22 +233,23 @@ fn compare_pair(before: &dyn Tree, x: &Entry, after: &dyn Tree, y: &Entry, compa
     Ok(aspects)
 }
 
-/// Times are the same when both are known and agree as far as the coarser of them goes: some containers have whole seconds only.
+/// Compares times at the lower of their two resolutions, because some containers store only whole seconds. An unknown time
+/// equals every time.
 fn is_same_time(a: Option<Timestamp>, b: Option<Timestamp>) -> bool {
     let Some((a, b)) = a.zip(b) else { return true };
     a.seconds == b.seconds && (a.nanoseconds == b.nanoseconds || a.nanoseconds == 0 || b.nanoseconds == 0)
 }
 
-/// The entries of one side, and the pages that begin where it stands.
+/// The remaining entries of one side, and the index pages that begin at the next one.
 struct Entries<'a> {
     tree: &'a dyn Tree,
     entries: Option<Box<dyn Iterator<Item = Result<Entry>> + 'a>>,
-    /// Number of the entry that comes next.
+    /// Number of the next entry.
     number: u64,
     next: Option<Entry>,
-    /// Where pages were last asked for, and what was said.
+    /// Pages that begin at the next entry.
     pages: Vec<IndexPage>,
-    /// First number for which pages have to be asked for again; `None` when they are of no more use.
+    /// Number of the next entry at which pages begin; `None` if numbers are unknown.
     boundary: Option<u64>,
 }
 
@@ -257,21 +258,21 @@ impl<'a> Entries<'a> {
         Self { tree, entries: None, number: 0, next: None, pages: Vec::new(), boundary: Some(0) }
     }
 
-    /// Steps over the largest page that both sides stand in front of, and returns how many entries it has.
-    fn common(&mut self, other: &mut Self) -> Result<Option<u64>> {
-        self.ask()?;
-        other.ask()?;
-        let common = self.pages.iter().find_map(|own| {
+    /// Skips the largest page that is next on both sides. Returns its number of entries.
+    fn skip_shared_page(&mut self, other: &mut Self) -> Result<Option<u64>> {
+        self.load_pages()?;
+        other.load_pages()?;
+        let shared = self.pages.iter().find_map(|own| {
             let others = other.pages.iter().find(|page| page.is_same(own))?;
             Some((own.numbers.clone(), others.numbers.clone()))
         });
-        let Some((own, others)) = common else { return Ok(None) };
-        self.jump(&own);
-        other.jump(&others);
+        let Some((own, others)) = shared else { return Ok(None) };
+        self.skip(&own);
+        other.skip(&others);
         Ok(Some(own.end - own.start))
     }
 
-    fn ask(&mut self) -> Result<()> {
+    fn load_pages(&mut self) -> Result<()> {
         if self.boundary != Some(self.number) {
             return Ok(());
         }
@@ -280,29 +281,29 @@ impl<'a> Entries<'a> {
         Ok(())
     }
 
-    fn jump(&mut self, page: &Range<u64>) {
+    fn skip(&mut self, page: &Range<u64>) {
         (self.entries, self.next, self.number, self.boundary) = (None, None, page.end, Some(page.end));
         self.pages.clear();
     }
 
-    fn peek<E>(&mut self, trouble: &mut Trouble<'_, E>) -> Result<Option<&Entry>, E> {
+    fn peek<E>(&mut self, on_error: &mut ErrorHandler<'_, E>) -> Result<Option<&Entry>, E> {
         while self.next.is_none() {
             let (tree, number) = (self.tree, self.number);
             match self.entries.get_or_insert_with(|| tree.entries(number)).next() {
                 None => return Ok(None),
                 Some(Ok(entry)) => self.next = Some(entry),
                 Some(Err(error)) => {
-                    // From here on nobody knows the numbers.
+                    // The numbers of the following entries are unknown.
                     self.boundary = None;
                     self.pages.clear();
-                    trouble(b"", error)?;
+                    on_error(b"", error)?;
                 }
             }
         }
         Ok(self.next.as_ref())
     }
 
-    fn take(&mut self) -> Option<Entry> {
+    fn next(&mut self) -> Option<Entry> {
         self.pages.clear();
         self.number += 1;
         self.next.take()

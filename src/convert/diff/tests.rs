@@ -51,9 +51,9 @@ fn run(before: &dyn Tree, after: &dyn Tree, compare: Compare) -> (Vec<String>, C
 }
 
 #[test]
-fn a_deep_directory_is_compared_to_its_end() {
+fn deep_directory_is_compared_completely() {
     let folder = tempfile::tempdir().unwrap();
-    // Longer than any path that the system takes.
+    // Longer than any path that the system accepts.
     let name = "d".repeat(200);
     let mut at = rustix::fs::open(folder.path(), rustix::fs::OFlags::DIRECTORY, rustix::fs::Mode::empty()).unwrap();
     for _ in 0..45 {
@@ -65,17 +65,17 @@ fn a_deep_directory_is_compared_to_its_end() {
     let path = format!("{}/f", vec![&*name; 45].join("/"));
     let before = &*archive(&[(&path, b"")]);
     let (lines, counts) = run(&before, &Folder::new(folder.path()), Compare::Content);
-    assert_eq!(counts, Counts { same: 46, ..Counts::default() }, "{lines:?}");
+    assert_eq!(counts, Counts { unchanged: 46, ..Counts::default() }, "{lines:?}");
 }
 
 #[test]
-fn what_differs_is_told_in_path_order() {
+fn differences_are_reported_in_path_order() {
     let before = archive(&[("a/x", b"1"), ("a/y", b"same"), ("a-", b"gone"), ("b", b"1234"), ("c", b"1")]);
     let after = archive(&[("a/x", b"2"), ("a/y", b"same"), ("a/z", b""), ("b", b"12345"), ("c/d", b"1")]);
     let (before, after) = (&*before, &*after);
     let (lines, counts) = run(&before, &after, Compare::Facts);
     assert_eq!(lines, ["+a/z", "-a-", "~b size", "~c kind", "+c/d"]);
-    assert_eq!(counts, Counts { added: 2, removed: 1, changed: 2, same: 3 });
+    assert_eq!(counts, Counts { added: 2, removed: 1, changed: 2, unchanged: 3 });
     let (lines, _) = run(&before, &after, Compare::Content);
     assert_eq!(lines, ["~a/x content", "+a/z", "-a-", "~b content", "~c kind", "+c/d"]);
     assert!(run(&before, &before, Compare::Content).1.is_same());
@@ -85,7 +85,7 @@ fn what_differs_is_told_in_path_order() {
 }
 
 #[test]
-fn directories_are_compared_as_they_are() {
+fn directories_on_disk_are_compared() {
     let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let make = |root: &Path| {
         std::fs::create_dir_all(root.join("a/deep")).unwrap();
@@ -108,17 +108,17 @@ fn directories_are_compared_as_they_are() {
     std::fs::write(two.path().join("a/new"), "").unwrap();
     let (facts, counts) = run(&folders().0, &folders().1, Compare::Facts);
     assert_eq!(facts, ["+a/new", "~link target", "~m mode", "~t time"]);
-    assert_eq!(counts.same, 5);
+    assert_eq!(counts.unchanged, 5);
     assert_eq!(run(&folders().0, &folders().1, Compare::Content).0, ["+a/new", "~b content", "~link target"]);
 }
 
 #[test]
-fn what_does_not_read_goes_to_the_caller_and_the_rest_is_compared() {
+fn read_errors_are_passed_to_caller() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("a"), "1").unwrap();
     let archive = archive(&[("a", b"1"), ("b", b"2")]);
     let here = Folder::new(folder.path());
-    let mut told = Vec::new();
+    let mut errors = Vec::new();
     let mut found = 0;
     let missing = Folder::new(folder.path().join("none"));
     let counts = diff::<Error>(
@@ -131,23 +131,23 @@ fn what_does_not_read_goes_to_the_caller_and_the_rest_is_compared() {
             Ok(())
         },
         &mut |_, error| {
-            told.push(error.to_string());
+            errors.push(error.to_string());
             Ok(())
         },
     );
-    assert_eq!((told.len(), found, counts.unwrap().added), (1, 2, 2));
+    assert_eq!((errors.len(), found, counts.unwrap().added), (1, 2, 2));
     assert_eq!(run(&here, &&*archive, Compare::Content).0, ["+b"]);
 }
 
 #[test]
-fn times_agree_as_far_as_the_coarser_goes() {
+fn times_are_compared_at_lower_resolution() {
     let time = |seconds, nanoseconds| Some(Timestamp { seconds, nanoseconds });
     assert!(is_same_time(time(1, 2), time(1, 2)) && is_same_time(time(1, 0), time(1, 2)) && is_same_time(None, time(1, 2)));
     assert!(!is_same_time(time(1, 3), time(1, 2)) && !is_same_time(time(1, 0), time(2, 0)));
 }
 
 #[test]
-fn what_two_commits_share_is_not_read() {
+fn pages_shared_by_commits_are_not_read() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path().join("a.nra");
     let options = || WriterOptions { threads: 1, ..WriterOptions::balanced() };
@@ -166,17 +166,17 @@ fn what_two_commits_share_is_not_read() {
     let (before, after) = (state(1), state(2));
     source.take();
     let (lines, counts) = run(&&*before, &&*after, Compare::Facts);
-    assert_eq!((lines.as_slice(), counts.same), (&["+57/new".to_owned()][..], 40_100));
+    assert_eq!((lines.as_slice(), counts.unchanged), (&["+57/new".to_owned()][..], 40_100));
     let reads = source.take();
     assert!(reads.len() <= 12, "{reads:?}");
     assert!(reads.iter().map(|read| read.1).sum::<u64>() < 128 << 10, "{reads:?}");
     assert!(run(&&*after, &&*after, Compare::Content).1.is_same());
-    assert!(source.take().is_empty(), "one page that is the same is all there is to see");
+    assert!(source.take().is_empty(), "the root pages are the same");
 }
 
 proptest! {
     #[test]
-    fn it_is_the_difference_of_sets(before in names(), after in names()) {
+    fn result_is_the_difference_of_the_sets(before in names(), after in names()) {
         let with = |paths: &std::collections::BTreeSet<String>| {
             let files: Vec<(&str, &[u8])> = paths.iter().map(|path| (path.as_str(), path.as_bytes())).collect();
             archive(&files)
@@ -191,7 +191,7 @@ proptest! {
         let removed: Vec<String> = old.iter().filter(|path| !new.contains(path)).map(|path| format!("-{path}")).collect();
         prop_assert_eq!(lines.iter().filter(|line| line.starts_with('+')).cloned().collect::<Vec<_>>(), added);
         prop_assert_eq!(lines.iter().filter(|line| line.starts_with('-')).cloned().collect::<Vec<_>>(), removed);
-        prop_assert_eq!(counts.same, old.iter().filter(|path| new.contains(path)).count() as u64);
+        prop_assert_eq!(counts.unchanged, old.iter().filter(|path| new.contains(path)).count() as u64);
     }
 }
 

@@ -8,7 +8,7 @@ use nra_format::error::{Error, Result};
 
 /// Bytes searched at once.
 pub(super) const WINDOW: usize = 4 << 20;
-/// Bytes that two consecutive windows share, so that a match across their border is found.
+/// Overlap of consecutive windows, bytes, so that a match across their border is found.
 const OVERLAP: usize = 64 << 10;
 
 /// Compiles a regular expression for content. It ignores case unless it contains an upper-case letter.
@@ -22,7 +22,7 @@ pub(super) fn regex(text: &str) -> std::result::Result<Regex, String> {
 ///
 /// # Errors
 ///
-/// As reading the content does.
+/// If the content cannot be read.
 pub fn contains_match(archive: &dyn Archive, entry: &Entry, regex: &Regex, keep_going: &dyn Fn() -> bool) -> Result<bool> {
     let len = usize::try_from(entry.size).unwrap_or(usize::MAX).min(WINDOW);
     let mut window = vec![0; len];
@@ -40,11 +40,11 @@ pub fn contains_match(archive: &dyn Archive, entry: &Entry, regex: &Regex, keep_
     Ok(false)
 }
 
-/// Reads the whole content of a file and returns whether it is undamaged, as far as `keep_going` lets it read.
+/// Reads the content of a file until `keep_going` ends it. Returns whether it is undamaged so far.
 ///
 /// # Errors
 ///
-/// As reading the content does, except for damage.
+/// If the content cannot be read for another reason than damage.
 pub fn is_intact(archive: &dyn Archive, entry: &Entry, keep_going: &dyn Fn() -> bool) -> Result<bool> {
     let read =
         archive.with_content(entry, Access::Sequential, &mut |_| if keep_going() { Ok(()) } else { Err(Error::Cancelled) });

@@ -11,7 +11,7 @@
 //! ```
 //!
 //! The parser makes one pass without a tokenizer, because the meaning of a word depends on its position (`name = and`).
-//! It bounds length and nesting, so that the text may be untrusted.
+//! It limits length and nesting, because the text may be untrusted.
 
 use std::fmt;
 use std::sync::Arc;
@@ -50,10 +50,6 @@ impl fmt::Display for ParseError {
 impl std::error::Error for ParseError {}
 
 /// Parses an expression.
-///
-/// # Errors
-///
-/// Explains what is wrong and where.
 pub(super) fn parse(text: &str) -> Result<Condition, ParseError> {
     let mut parser = Parser { text, at: 0, depth: 0 };
     if text.len() > MAX_LENGTH {

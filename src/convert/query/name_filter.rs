@@ -1,4 +1,4 @@
-//! Filters names as the user types: a glob, or a part of the name.
+//! Filters names while the user types: by a glob or a part of the name.
 
 use globset::{Candidate, GlobBuilder, GlobMatcher};
 
@@ -14,7 +14,7 @@ pub enum NameFilter {
 }
 
 impl NameFilter {
-    /// Parses what the user typed. Text that is not a valid glob is searched for literally.
+    /// Parses the typed text. Text that is not a valid glob is searched for literally.
     pub fn new(text: &str) -> Self {
         let glob = text.contains(['*', '?', '[', '{']).then(|| GlobBuilder::new(text).case_insensitive(true).build().ok());
         match glob.flatten() {
@@ -24,7 +24,7 @@ impl NameFilter {
         }
     }
 
-    /// Returns whether the filter accepts a name. Text is compared with the name as the screen shows it.
+    /// Returns whether the filter accepts a name. Text is compared with the name as shown on the screen.
     pub fn matches(&self, name: &[u8]) -> bool {
         match self {
             Self::All => true,

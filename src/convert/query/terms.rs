@@ -23,11 +23,7 @@ enum Term {
     Quoted(String),
 }
 
-/// Parses terms.
-///
-/// # Errors
-///
-/// Names the term that is invalid and the reason.
+/// Parses terms. The error names the invalid term and the reason.
 pub(super) fn parse(text: &str) -> Result<Query, String> {
     let (duplicates, others): (Vec<_>, _) = split(text)?.into_iter().partition(|term| *term == Term::Plain(DUPLICATE.to_owned()));
     let read = |term: Term| match term {

@@ -275,8 +275,7 @@ impl<'a> Exporter<'a> {
         self.stats.input_bytes = self.archive.info().archive_bytes;
         self.stats.written.archive_bytes = out.bytes;
         if self.loses_facts {
-            let kind = self.target.name();
-            let message = format!("what a Shard file says of its entries beside names can't be kept in a {kind}");
+            let message = format!("properties of Shard entries other than names can't be kept in {}", self.target.name());
             self.monitor.warn(Warning::remark([], message));
         }
         self.monitor.check()?;

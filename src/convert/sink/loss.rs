@@ -1,10 +1,13 @@
-//! Reports properties of a whole archive that a target can't hold. The table in `docs/convert.md` lists all losses.
+//! Reports properties that a target cannot store. The table in `docs/convert.md` lists all losses.
 
-use nra_format::archive::Archive;
-use nra_format::entry::Attribute;
+use super::export::Exporter;
+use super::within::within;
+use nra_format::archive::{Archive, Part};
+use nra_format::entry::{Attribute, Entry};
 use nra_format::error::{Error, Result};
-use nra_format::progress::{Monitor, Severity, Warning};
+use nra_format::progress::{Counter, Monitor, Severity, Warning};
 use nra_format::shard;
+use nra_format::zeros::each_run;
 
 /// The format that is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,30 +25,59 @@ pub(crate) enum Container {
 }
 
 impl Container {
-    /// Returns its name in messages.
+    /// Returns its name in messages, with article.
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Self::Nra => "archive of NRA 5",
-            Self::Tar => "tar archive",
-            Self::Zip => "zip archive",
-            Self::Shard => "Shard file",
-            Self::Nra4 => "file of NRA 4.5",
+            Self::Nra => "an NRA 5 archive",
+            Self::Tar => "a tar archive",
+            Self::Zip => "a zip archive",
+            Self::Shard => "a Shard file",
+            Self::Nra4 => "an NRA 4.5 archive",
         }
     }
 }
 
 /// Returns the message that an entry loses `count` attributes, at least one.
-pub(crate) fn attributes_lost(count: usize, kind: &str) -> String {
-    let what = if count == 1 { "an attribute".to_owned() } else { format!("{count} attributes") };
-    format!("{what} can't be kept in a {kind}")
+pub(crate) fn attributes_lost(count: usize, target: Container) -> String {
+    let lost = if count == 1 { "an attribute".to_owned() } else { format!("{count} attributes") };
+    format!("{lost} can't be kept in {}", target.name())
 }
 
 /// Returns the message that a file loses its holes.
 pub(crate) fn holes_filled(target: Container) -> String {
-    format!("its holes are filled with zero bytes in a {}", target.name())
+    format!("its holes are filled with zero bytes in {}", target.name())
 }
 
-/// Reports what of `archive` is lost. Sinks of NRA call [`warn_unencrypted`] themselves, because they can encrypt.
+/// Passes the content of an entry to `sink`, for a target that cannot store holes: they become zero bytes, which is reported.
+pub(crate) fn without_holes(
+    exporter: &Exporter<'_>,
+    stored: &Entry,
+    target: Container,
+    sink: &mut dyn FnMut(&[u8]) -> Result<()>,
+) -> Result<()> {
+    let (mut has_holes, mut len) = (false, 0u64);
+    let read = exporter.content(stored, &mut |part| {
+        has_holes |= matches!(part, Part::Hole(_));
+        each_run(part, &mut |bytes| {
+            len += bytes.len() as u64;
+            exporter.monitor.check()?;
+            exporter.monitor.add(Counter::Bytes, bytes.len() as u64);
+            sink(bytes)
+        })
+    });
+    read.map_err(|error| within(error, &stored.path))?;
+    if len != stored.size {
+        let detail = format!("{} bytes expected, {len} found", stored.size);
+        return Err(within(Error::corrupt("content", 0, detail), &stored.path));
+    }
+    if has_holes {
+        exporter.lost(&stored.path, holes_filled(target));
+    }
+    Ok(())
+}
+
+/// Reports properties of `archive` that the target cannot store. Sinks of NRA call [`warn_unencrypted`] themselves, because they
+/// can encrypt.
 pub(crate) fn warn_archive_losses(archive: &dyn Archive, target: Container, monitor: &dyn Monitor) {
     if !matches!(target, Container::Nra | Container::Nra4) {
         warn_unencrypted(archive, false, monitor);
@@ -64,10 +96,11 @@ pub(crate) fn warn_archive_losses(archive: &dyn Archive, target: Container, moni
     };
     let attributes =
         info.attributes.iter().any(|attribute| !attribute.describes_top_directory() && !is_shard_attribute(attribute));
-    let kind = (target != Container::Nra).then(|| target.name());
-    let not_in = |what: &str| kind.map(|kind| format!("{what} can't be kept in a {kind}"));
-    let losses =
-        [earlier.then(|| "earlier commits are not kept".to_owned()), not_in("attributes of the archive").filter(|_| attributes)];
+    let loses_attributes = attributes && target != Container::Nra;
+    let losses = [
+        earlier.then(|| "earlier commits are not kept".to_owned()),
+        loses_attributes.then(|| format!("attributes of the archive can't be kept in {}", target.name())),
+    ];
     for message in losses.into_iter().flatten() {
         monitor.warn(Warning::degraded([], message));
     }
@@ -102,7 +135,7 @@ pub(crate) fn report_index_state(archive: &dyn Archive, keep_going: bool, monito
 /// Reports that `archive` is encrypted and the output is not.
 pub(crate) fn warn_unencrypted(archive: &dyn Archive, encrypts: bool, monitor: &dyn Monitor) {
     if archive.info().encrypted && !encrypts {
-        let message = "the input is encrypted, what is made of it is not (convert -e encrypts that too)";
+        let message = "the input is encrypted, but the output is not (use convert -e to encrypt it)";
         monitor.warn(Warning::remark([], message));
     }
 }

@@ -1,4 +1,4 @@
-//! Where entries go.
+//! The sinks: archives of each format and directories.
 
 pub(crate) mod directory;
 pub(crate) mod export;
@@ -42,8 +42,9 @@ pub enum Format {
 pub struct CommitSink {
     /// How the commit is written. Threads, memory, message and time are those of [`Options`](crate::Options).
     pub writer: nra_format::nra::writer::WriterOptions,
-    /// Do not read files whose size and time the archive has: only changed metadata is recorded.
+    /// Do not read files whose size and time are unchanged. Only their changed metadata is recorded.
     pub update: bool,
-    /// Replace directories, with all below them, by entries of other kinds, and the other way round. Otherwise the new entry is skipped.
+    /// Replace directories, including everything below them, by entries of other kinds and the reverse. Otherwise the new entry
+    /// is skipped.
     pub overwrite: bool,
 }

@@ -27,12 +27,12 @@ pub(crate) struct NewFile {
 }
 
 impl NewFile {
-    /// Makes an empty file in the directory of `path`, whose name it gets at the end: without a name where the file system can do that, since such a file vanishes even
-    /// when the process is killed.
+    /// Creates an empty file in the directory of `path`. It has no name if the file system supports that, because such a file
+    /// vanishes even if the process is killed.
     ///
     /// # Errors
     ///
-    /// `Io`, also when `path` exists and is not to be replaced, or is no regular file.
+    /// `Io`, also if `path` exists and must not be replaced, or is not a regular file.
     pub(crate) fn create(path: &Path, overwrite: bool) -> Result<Self> {
         let fail = |error: io::Error| Error::io("create", path.as_os_str().as_bytes(), error);
         if !overwrite && path.symlink_metadata().is_ok() {
@@ -40,7 +40,7 @@ impl NewFile {
         }
         let target = match fs::metadata(path) {
             Ok(existing) if !existing.is_file() => {
-                return Err(fail(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file")));
+                return Err(fail(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")));
             }
             // Replace the target of a symlink, not the symlink.
             Ok(_) => path.canonicalize().map_err(fail)?,
@@ -59,22 +59,22 @@ impl NewFile {
         }
         // Keep it private until it has its final mode.
         let named = temporary_name().permissions(Permissions::from_mode(0o600)).tempfile_in(&directory);
-        // The file may well be there and writable: it is the directory that refuses.
+        // Name the directory: the file itself may be writable.
         let named = named.map_err(|error| Error::io("create a file in", directory.as_os_str().as_bytes(), error))?;
         let (file, temporary) = NamedTempFile::into_parts(named);
         Ok(Self { file, temporary: Some(temporary), mode: Some(0o666 & !umask()), directory, path, overwrite })
     }
 
-    /// The name that it gets.
+    /// Returns its final path.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Opens it again, to be written in place.
+    /// Opens it again for writing in place.
     ///
     /// # Errors
     ///
-    /// `Io`, also while it is open in this way.
+    /// `Io`, also if it is already open in this way.
     pub(crate) fn store(&self) -> Result<FileStore> {
         let shown = self.path.as_os_str().as_bytes();
         match &self.temporary {
@@ -84,17 +84,17 @@ impl NewFile {
     }
 
     /// Gives it the mode of the file that it replaces, if the system permits.
-    pub(crate) fn take_mode(&mut self, old: &Metadata) {
+    pub(crate) fn copy_mode(&mut self, old: &Metadata) {
         self.mode = None;
         let _ = self.file.set_permissions(Permissions::from_mode(old.mode() & 0o777));
     }
 
-    /// Makes it like the file that it replaces: of the same mode, and of the same owner and group and with the same extended attributes where the system allows that.
+    /// Copies the metadata of the file that it replaces: the mode, and, if the system permits, owner, group and extended attributes.
     ///
     /// # Errors
     ///
-    /// `Io`, also when there is no such file.
-    pub(crate) fn take_over(&mut self) -> Result<()> {
+    /// `Io`, also if there is no such file.
+    pub(crate) fn copy_metadata(&mut self) -> Result<()> {
         let fail = |error: io::Error| Error::io("read", self.path.as_os_str().as_bytes(), error);
         let old = fs::metadata(&self.path).map_err(fail)?;
         let mut mode = old.mode() & 0o777;
@@ -105,7 +105,7 @@ impl NewFile {
         }
         let (attributes, _) = AttributeReader::default().read(File::open(&self.path).map_err(fail)?);
         for attribute in attributes {
-            // Some can only be set by the system.
+            // Only the system can set some attributes.
             let _ = fsetxattr(&self.file, &*attribute.name, &attribute.value, XattrFlags::empty());
         }
         self.mode = Some(mode);
@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_is_replaced_hands_on_its_mode() {
+    fn replaced_file_passes_on_its_metadata() {
         let folder = tempfile::tempdir().unwrap();
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         let old = folder.path().join("old");
@@ -173,7 +173,7 @@ mod tests {
         for wanted in [0o400, 0o600, 0o640, 0o666] {
             fs::set_permissions(&old, Permissions::from_mode(wanted)).unwrap();
             let mut new = NewFile::create(&old, true).unwrap();
-            new.take_over().unwrap();
+            new.copy_metadata().unwrap();
             new.store().unwrap();
             new.publish(true).unwrap();
             assert_eq!((fs::read(&old).unwrap(), mode(&old)), (Vec::new(), wanted));
@@ -181,7 +181,7 @@ mod tests {
         let (name, flags) = ("user.nra", XattrFlags::empty());
         if fsetxattr(File::open(&old).unwrap(), name, b"kept", flags).is_ok() {
             let mut new = NewFile::create(&old, true).unwrap();
-            new.take_over().unwrap();
+            new.copy_metadata().unwrap();
             new.publish(true).unwrap();
             let (attributes, _) = AttributeReader::default().read(File::open(&old).unwrap());
             assert!(attributes.iter().any(|attribute| *attribute.name == *name.as_bytes() && *attribute.value == *b"kept"));

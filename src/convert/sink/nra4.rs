@@ -1,7 +1,7 @@
-//! Writes archives of NRA 4.5, for tools of that version.
+//! Writes NRA 4.5 archives.
 //!
-//! Entries are read in the order of storage; blocks are compressed side by side. What that version has no field for is kept where its tools
-//! skip it, and reported entry by entry.
+//! Entries are read in storage order; blocks are compressed in parallel. Metadata without a field in that version is stored where
+//! its tools ignore it, and entries that they ignore are reported.
 
 use std::io::{self, Seek, SeekFrom, Write};
 
@@ -16,14 +16,14 @@ use nra_format::error::{Error, Result, Subject};
 use nra_format::nra4::writer::{Codec, Writer, WriterOptions};
 use nra_format::progress::Counter;
 
-/// How an archive of NRA 4.5 is written.
+/// How an NRA 4.5 archive is written.
 #[derive(Clone)]
 pub struct Nra4Sink {
     /// Name of the archive if neither the options nor the input have a message.
     pub name: String,
     /// Compression of blocks.
     pub codec: Codec,
-    /// Encrypts the blocks with this key; names and sizes stay readable.
+    /// Key that encrypts the blocks. Names and sizes are not encrypted.
     pub key: Option<KeyBytes>,
 }
 
@@ -40,7 +40,7 @@ impl std::fmt::Debug for Nra4Sink {
     }
 }
 
-/// Writes an archive of NRA 4.5. Metadata that its tools ignore is stored all the same, and reported entry by entry.
+/// Writes an NRA 4.5 archive.
 pub(super) struct Nra4Writer {
     writer: Writer<io::BufWriter<Output>>,
     name: Subject,
@@ -51,10 +51,10 @@ impl Nra4Writer {
     ///
     /// # Errors
     ///
-    /// `Usage` for an output that can only be written in order, or a level that zstd does not have.
+    /// `Usage` if the output is not seekable, or for a level that zstd does not have.
     pub(super) fn create(mut output: Output, sink: Nra4Sink, archive: &dyn Archive, options: &Options) -> Result<Self> {
         if output.seek(SeekFrom::Start(0)).is_err() {
-            let detail = "an archive of NRA 4.5 needs a file: its first bytes are written last".into();
+            let detail = "cannot write an NRA 4.5 archive to a stream: its first bytes are written last".into();
             return Err(Error::Usage { detail });
         }
         let subject = output.name().clone();
@@ -91,7 +91,7 @@ fn add<W: Write + Seek>(export: &ExportEntry, exporter: &mut Exporter<'_>, write
     writer.start_entry(entry)?;
     let mut has_holes = false;
     if entry.kind == Kind::File {
-        // An error of writing says nothing about the entry that is read.
+        // A write error is not an error of the entry.
         let mut failed = None;
         let mut write = |part: Part<'_>| {
             let (written, len) = match part {
@@ -105,7 +105,7 @@ fn add<W: Write + Seek>(export: &ExportEntry, exporter: &mut Exporter<'_>, write
                 Error::Cancelled
             })
         };
-        // The content of a hard link was counted with the first of its names.
+        // The content of a hard link was counted with its first name.
         let read = if link.is_none() { exporter.content(stored, &mut write) } else { exporter.trial(stored, &mut write) };
         if let Some(error) = failed {
             return Err(error);
@@ -120,13 +120,13 @@ fn add<W: Write + Seek>(export: &ExportEntry, exporter: &mut Exporter<'_>, write
         exporter.lost(&entry.path, holes_filled(Container::Nra4));
     }
     if let Some(why) = hidden(exporter.archive, entry) {
-        exporter.lost(&entry.path, format!("earlier versions will not see it: {why}"));
+        exporter.lost(&entry.path, format!("ignored by nra before version 5: {why}"));
     }
     exporter.written();
     Ok(())
 }
 
-/// Says why earlier versions will not see an entry; directories they see by what lies below.
+/// Returns why earlier versions ignore an entry. They create a directory if there are entries below it.
 fn hidden(archive: &dyn Archive, entry: &Entry) -> Option<&'static str> {
     let is_full = || entry.kind == Kind::Directory && archive.children(Some(entry.path.as_bytes())).next().is_some();
     Writer::<Output>::hidden_reason(entry).filter(|_| !is_full())
@@ -157,7 +157,7 @@ mod tests {
         std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/nra4").join(name)).unwrap()
     }
 
-    /// Converts an archive and opens what comes of it.
+    /// Converts an archive and opens the result.
     fn converted(archive: &dyn Archive, keep_going: bool, monitor: &Recorder) -> Result<(Box<dyn Archive>, Stats)> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("out.nra");
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_that_earlier_versions_do_not_see_are_said() {
+    fn entries_that_earlier_versions_ignore_are_reported() {
         let mut writer = Writer::create(Cursor::new(Vec::new()), WriterOptions::default()).unwrap();
         for (path, kind) in [
             (&b"bare"[..], Kind::Directory),
@@ -188,11 +188,11 @@ mod tests {
         let archive = opened(writer.finish().unwrap().0.into_inner());
         let monitor = Recorder::default();
         let (again, stats) = converted(&*archive, false, &monitor).unwrap();
-        let mut said: Vec<String> = monitor.take_warnings().iter().map(ToString::to_string).collect();
-        said.sort();
-        let hidden = |path: &str, why: &str| format!("{path}: earlier versions will not see it: {why}");
+        let mut warnings: Vec<String> = monitor.take_warnings().iter().map(ToString::to_string).collect();
+        warnings.sort();
+        let hidden = |path: &str, why: &str| format!("{path}: ignored by nra before version 5: {why}");
         assert_eq!(
-            said,
+            warnings,
             [
                 hidden("$'not UTF-8 \\xff'", "its name is not UTF-8"),
                 hidden("bare", "it is an empty directory"),
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn damaged_entries_are_left_out_if_wanted() {
+    fn keep_going_skips_damaged_entries() {
         let mut bytes = fixture("beta-multiblock.nra");
         let at = bytes.len() - 20;
         bytes[at] ^= 1;
@@ -219,14 +219,14 @@ mod tests {
     }
 
     #[test]
-    fn what_the_writer_refuses_is_no_damage_of_an_entry() {
+    fn write_errors_are_not_damage_of_an_entry() {
         let archive = opened(fixture("beta-multiblock.nra"));
         let mut writer = Writer::create(Cursor::new(Vec::new()), WriterOptions::default()).unwrap();
         writer.fill_table();
         let monitor = Recorder::default();
         let options = Options { keep_going: true, ..Options::default() };
         let mut exporter = Exporter::new(&*archive, None, Container::Nra4, &options, &monitor).unwrap();
-        // Blocks are written when there are two for each thread.
+        // Blocks are written once there are two per thread.
         let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
         let mut add_all = || {
             while let Some(export) = exporter.next()? {
@@ -234,8 +234,8 @@ mod tests {
             }
             Ok(())
         };
-        let refused: Result<()> = pool.install(&mut add_all);
-        assert!(matches!(refused, Err(Error::Limit { what: "number of records", .. })));
+        let result: Result<()> = pool.install(&mut add_all);
+        assert!(matches!(result, Err(Error::Limit { what: "number of records", .. })));
         assert!(monitor.take_warnings().is_empty());
     }
 }

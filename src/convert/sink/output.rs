@@ -1,4 +1,4 @@
-//! The output file: it gets its name when it is complete.
+//! The output file, which gets its name when it is complete.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek, SeekFrom, Write};
@@ -9,14 +9,14 @@ use std::path::PathBuf;
 use super::new_file::NewFile;
 use nra_format::error::{Error, Result, Subject};
 
-/// Where an archive goes.
+/// Where an archive is written.
 pub enum Destination {
     /// A file, which gets its name when it is complete. An existing pipe or device of that name is
     /// written to directly.
     File {
-        /// Its name.
+        /// Its path.
         path: PathBuf,
-        /// Replace an existing file; otherwise that is an error.
+        /// Replace an existing file. Otherwise an existing file is an error.
         overwrite: bool,
     },
     /// A stream of bytes.
@@ -26,7 +26,7 @@ pub enum Destination {
 }
 
 impl Destination {
-    /// Returns the destination of a new file, which replaces none.
+    /// Returns the destination of a file that must not exist.
     pub fn new_file(path: impl Into<PathBuf>) -> Self {
         Self::File { path: path.into(), overwrite: false }
     }
@@ -57,11 +57,11 @@ pub(crate) struct Output {
     name: Subject,
 }
 
-/// Where the bytes go.
+/// Where the bytes are written.
 enum Sink {
     New(NewFile),
     /// An existing file that is not a regular file.
-    There(File),
+    Special(File),
     Stream(Box<dyn Write + Send>),
     Null(NullFile),
 }
@@ -98,7 +98,7 @@ impl Write for NullFile {
 }
 
 impl Output {
-    /// Prepares the destination. Nothing has its name yet.
+    /// Prepares the destination. A new file has no name yet.
     pub(crate) fn create(destination: Destination) -> Result<Self> {
         let (path, overwrite) = match destination {
             Destination::Stream(out) => return Ok(Self { sink: Sink::Stream(out), name: Subject::Output }),
@@ -120,14 +120,14 @@ impl Output {
                 return Err(Error::io("create", &name, io::ErrorKind::IsADirectory.into()));
             }
             let file = OpenOptions::new().write(true).open(&path).map_err(|error| Error::io("open", &name, error))?;
-            return Ok(Self { sink: Sink::There(file), name });
+            return Ok(Self { sink: Sink::Special(file), name });
         }
         if existing.is_some() && !overwrite {
             return Err(Error::io("create", &name, io::ErrorKind::AlreadyExists.into()));
         }
         let mut file = NewFile::create(&path, overwrite)?;
         if let Some(metadata) = existing {
-            file.take_mode(&metadata);
+            file.copy_mode(&metadata);
         }
         Ok(Self { sink: Sink::New(file), name })
     }
@@ -137,7 +137,7 @@ impl Output {
         let identity = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
         let (own, replaced) = match &self.sink {
             Sink::New(new) => (new.file.metadata().ok(), fs::metadata(new.path()).ok()),
-            Sink::There(file) => (file.metadata().ok(), None),
+            Sink::Special(file) => (file.metadata().ok(), None),
             Sink::Stream(_) | Sink::Null(_) => (None, None),
         };
         own.into_iter().chain(replaced).map(identity).collect()
@@ -152,7 +152,7 @@ impl Output {
     pub(crate) fn publish(self, sync: bool) -> Result<()> {
         match self.sink {
             Sink::New(new) => new.publish(sync),
-            Sink::There(_) | Sink::Null(_) => Ok(()),
+            Sink::Special(_) | Sink::Null(_) => Ok(()),
             Sink::Stream(mut out) => out.flush().map_err(|error| Error::io("write", &self.name, error)),
         }
     }
@@ -162,7 +162,7 @@ impl Seek for Output {
     /// Seeks; fails for a stream.
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         match &mut self.sink {
-            Sink::New(NewFile { file, .. }) | Sink::There(file) => file.seek(to),
+            Sink::New(NewFile { file, .. }) | Sink::Special(file) => file.seek(to),
             Sink::Stream(_) => Err(io::ErrorKind::NotSeekable.into()),
             Sink::Null(null) => null.seek(to),
         }
@@ -172,7 +172,7 @@ impl Seek for Output {
 impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match &mut self.sink {
-            Sink::New(NewFile { file, .. }) | Sink::There(file) => file.write(bytes),
+            Sink::New(NewFile { file, .. }) | Sink::Special(file) => file.write(bytes),
             Sink::Stream(out) => out.write(bytes),
             Sink::Null(null) => null.write(bytes),
         }
@@ -180,7 +180,7 @@ impl Write for Output {
 
     fn write_vectored(&mut self, parts: &[io::IoSlice<'_>]) -> io::Result<usize> {
         match &mut self.sink {
-            Sink::New(NewFile { file, .. }) | Sink::There(file) => file.write_vectored(parts),
+            Sink::New(NewFile { file, .. }) | Sink::Special(file) => file.write_vectored(parts),
             Sink::Stream(out) => out.write_vectored(parts),
             Sink::Null(null) => null.write_vectored(parts),
         }
@@ -188,7 +188,7 @@ impl Write for Output {
 
     fn flush(&mut self) -> io::Result<()> {
         match &mut self.sink {
-            Sink::New(NewFile { file, .. }) | Sink::There(file) => file.flush(),
+            Sink::New(NewFile { file, .. }) | Sink::Special(file) => file.flush(),
             Sink::Stream(out) => out.flush(),
             Sink::Null(null) => null.flush(),
         }

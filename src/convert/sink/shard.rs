@@ -1,51 +1,47 @@
-//! Any archive to a Shard file.
+//! Writes Shard files.
 //!
-//! Entries that came from a Shard file carry its facts as attributes ([`Origin`], [`RECORD_ATTRIBUTE`], metadata): order, flags, types and tags come
-//! back from them, and with an unchanged list of names the file has the bytes of the first one, unless something else is asked for. What
-//! Shard can't hold is told.
-//! Specification: `docs/format/shard.md`.
+//! Entries that came from a Shard file have its properties as attributes ([`Origin`], [`RECORD_ATTRIBUTE`], metadata), which
+//! restore order, flags, types and tags. If the list of names is unchanged and no options are given, the file is identical to the
+//! original. Properties that Shard cannot store are reported. Specification: `docs/format/shard.md`.
 
 use std::io::{self, Seek, SeekFrom};
 
 use super::export::{Counted, EntrySink, ExportEntry, Exporter};
-use super::loss::{Container, attributes_lost, holes_filled};
+use super::loss::{Container, attributes_lost, without_holes};
 use super::output::Output;
-use super::within::within;
-use nra_format::archive::Part;
 use nra_format::entry::{Entry, Kind};
 use nra_format::error::{Error, Result};
-use nra_format::progress::{Counter, Monitor, Warning};
+use nra_format::progress::{Monitor, Warning};
 use nra_format::shard::{
     ALIGNMENTS, Compression, Dialect, Layout, MAX_CONTENT_LEN, NAME_ATTRIBUTE, NewEntry, Origin, RECORD_ATTRIBUTE,
     RecordAttribute, RecordFields, Role, ShardWriter, Style, attribute_value, description, flags, is_shard_attribute,
     metadata_from_attributes, metadata_with_description, name_has_path, replace_description,
 };
-use nra_format::zeros::each_run;
 
-/// Content up to this length is held in memory as a whole, bytes; longer one that is not compressed goes out as it comes.
+/// Longest content buffered as a whole, bytes. Longer uncompressed content is streamed.
 const HOLD: u64 = 8 << 20;
-/// Alignment of a new file, bytes: that of all programs unless they are told otherwise.
+/// Alignment of a new file, bytes: the default of all programs.
 const ALIGNMENT: u8 = 64;
 
-/// How a Shard file is written. What is `None` is as in the file that the entries came from, if they came from one.
+/// How a Shard file is written. For `None`, the setting is that of the file the entries came from, or the default.
 #[derive(Debug, Clone, Default)]
 pub struct ShardSink {
-    /// Whose files are imitated; else [`Dialect::Go`].
+    /// Program whose files are imitated. Default: [`Dialect::Go`].
     pub dialect: Option<Dialect>,
-    /// Profile; else none.
+    /// Profile. Default: none.
     pub role: Option<Role>,
-    /// Alignment, bytes; else 64.
+    /// Alignment, bytes. Default: 64.
     pub alignment: Option<u8>,
-    /// Compression of all entries, `Some(None)` for no compression; else new entries are not compressed.
+    /// Compression of all entries, `Some(None)` for no compression. Default: new entries are not compressed.
     pub compression: Option<Option<Compression>>,
 }
 
-/// Writes a Shard file: entries are collected first, since names precede content.
+/// Writes a Shard file. Collects the entries first, because names precede content.
 pub(super) struct ShardFileWriter {
     output: Output,
     sink: ShardSink,
     planned: Vec<Planned>,
-    /// Entries had metadata that only other formats have a place for.
+    /// Entries had metadata that Shard files cannot store.
     loses_metadata: bool,
 }
 
@@ -54,10 +50,12 @@ impl ShardFileWriter {
     ///
     /// # Errors
     ///
-    /// `Usage` for an output that can only be written in order.
+    /// `Usage` if the output is not seekable.
     pub(super) fn create(mut output: Output, sink: ShardSink) -> Result<Self> {
         if output.seek(SeekFrom::Start(0)).is_err() {
-            return Err(Error::Usage { detail: "a Shard file needs a file: its first bytes are written last".into() });
+            return Err(Error::Usage {
+                detail: "cannot write a Shard file to a stream: its first bytes are written last".into(),
+            });
         }
         Ok(Self { output, sink, planned: Vec::new(), loses_metadata: false })
     }
@@ -74,37 +72,37 @@ impl EntrySink for ShardFileWriter {
         let path = entry.path.as_bytes();
         match entry.kind {
             Kind::File => {}
-            // The entries below it bring it back.
+            // The paths below it imply it.
             Kind::Directory if exporter.archive.children(Some(path)).next().is_some() => {
                 self.loses_metadata = true;
                 return Ok(());
             }
             Kind::Directory => {
-                exporter.omit(path, "a Shard file holds no empty directories", false);
+                exporter.omit(path, "a Shard file cannot contain empty directories", false);
                 return Ok(());
             }
             Kind::Symlink | Kind::Fifo | Kind::CharacterDevice | Kind::BlockDevice => {
-                exporter.omit(path, "a Shard file holds nothing but files", false);
+                exporter.omit(path, "a Shard file can contain only files", false);
                 return Ok(());
             }
         }
         exporter.count(&stored, stored.size)?;
-        // Names are written before content: an entry that can't be read must be known by then.
+        // Names are written before content, so unreadable entries must be known before.
         if exporter.reads_first()
             && let Err(error) = exporter.trial(&stored, &mut |_| Ok(()))
         {
             return exporter.skip(error, Some((&stored, stored.size)));
         }
         if link.is_some() {
-            exporter.lost(&entry.path, "a hard link becomes an entry of its own in a Shard file".into());
+            exporter.lost(&entry.path, "a hard link becomes a separate entry in a Shard file".into());
         }
         let record = attribute_value(&entry.metadata.attributes, RECORD_ATTRIBUTE).and_then(RecordAttribute::parse);
         let lost = entry.metadata.attributes.iter().filter(|attribute| !is_shard_attribute(attribute)).count();
         if lost > 0 {
-            exporter.lost(&entry.path, attributes_lost(lost, "Shard file"));
+            exporter.lost(&entry.path, attributes_lost(lost, Container::Shard));
         }
         self.loses_metadata |= record.is_none();
-        // An entry that has another path by now is stored under that.
+        // A renamed entry is stored under its new path.
         let name = record
             .and_then(|_| attribute_value(&entry.metadata.attributes, NAME_ATTRIBUTE))
             .filter(|name| name_has_path(name, path));
@@ -113,8 +111,8 @@ impl EntrySink for ShardFileWriter {
         Ok(())
     }
 
-    /// Writes all entries, in the order of the file that they came from, the others in the order of storage. Only a Shard file or an archive made
-    /// of one, which are read in any order, has entries that came from one.
+    /// Writes all entries: those from a Shard file in its order, then the others in storage order. Only a Shard file or an archive
+    /// made from one has entries from a Shard file, and both can be read in any order.
     fn finish(self: Box<Self>, exporter: &mut Exporter<'_>) -> Result<Counted> {
         let Self { output, sink, mut planned, loses_metadata } = *self;
         let (archive, monitor) = (exporter.archive, exporter.monitor);
@@ -149,7 +147,7 @@ impl EntrySink for ShardFileWriter {
                 writer.add(NewEntry { name, content: &content, compression, fields })?;
             } else {
                 writer.start_entry(name, fields)?;
-                each(exporter, &stored, &mut |bytes| writer.write(bytes))?;
+                without_holes(exporter, &stored, Container::Shard, &mut |bytes| writer.write(bytes))?;
                 writer.finish_entry()?;
             }
             exporter.written();
@@ -159,17 +157,17 @@ impl EntrySink for ShardFileWriter {
         let len = output.seek(SeekFrom::End(0)).map_err(|error| Error::io("write", &name, error))?;
         let message = &exporter.options.message;
         if former.is_some_and(|former| differs(&former, len, &sink, message, &planned)) {
-            let message = "the file has other bytes than the Shard file that its entries came from";
+            let message = "the file differs from the Shard file that its entries came from";
             monitor.warn(Warning::remark([], message));
         }
         Ok(Counted::whole(output, len))
     }
 }
 
-/// Says whether a file of that length has other bytes than the one that all of its entries came from, though nothing else was asked for.
+/// Returns whether a file of length `len` differs from the one that all its entries came from, although no option requests it.
 fn differs(former: &Origin, len: u64, sink: &ShardSink, message: &str, planned: &[Planned]) -> bool {
     let ShardSink { dialect, role, alignment, compression } = sink;
-    let is_asked = dialect.is_some()
+    let is_requested = dialect.is_some()
         || role.is_some_and(|role| role != former.header.role)
         || alignment.is_some()
         || compression.is_some()
@@ -177,29 +175,28 @@ fn differs(former: &Origin, len: u64, sink: &ShardSink, message: &str, planned: 
     let number = |at: usize| u32::try_from(at).ok();
     let all = number(planned.len()) == Some(former.header.entry_count)
         && planned.iter().enumerate().all(|(at, planned)| planned.record.map(|record| record.number) == number(at));
-    let is_other =
-        former.unusual || len != former.header.file_len || possible(former.header.alignment) != former.header.alignment;
-    !is_asked && all && is_other
+    let is_different =
+        former.unusual || len != former.header.file_len || writable(former.header.alignment) != former.header.alignment;
+    !is_requested && all && is_different
 }
 
-/// An entry that is going to be written.
+/// An entry to write.
 struct Planned {
     path: Box<[u8]>,
-    /// Its path, unless it came from a Shard file under another name.
+    /// Its path, or its name in the Shard file that it came from.
     name: Box<[u8]>,
     record: Option<RecordAttribute>,
 }
 
-/// Returns an alignment that writers give: readers take more of them.
-fn possible(alignment: u8) -> u8 {
+/// Returns the alignment if writers may use it, else the default. Readers accept more alignments.
+fn writable(alignment: u8) -> u8 {
     if ALIGNMENTS.contains(&alignment) { alignment } else { ALIGNMENT }
 }
 
-/// Returns the metadata that are written: those of the file that the entries came from, with what is said of the archive as a whole as their
-/// description.
-fn metadata(exporter: &Exporter<'_>, came: bool) -> Option<Vec<u8>> {
+/// Returns the metadata to write: that of the file the entries came from, with the message of the archive as description.
+fn metadata(exporter: &Exporter<'_>, has_origin: bool) -> Option<Vec<u8>> {
     let message = exporter.message();
-    let former = if came { metadata_from_attributes(&exporter.archive.info().attributes) } else { None };
+    let former = if has_origin { metadata_from_attributes(&exporter.archive.info().attributes) } else { None };
     let Some(former) = former else {
         return (!message.is_empty()).then(|| metadata_with_description(message));
     };
@@ -209,27 +206,27 @@ fn metadata(exporter: &Exporter<'_>, came: bool) -> Option<Vec<u8>> {
     Some(replace_description(&former, message).unwrap_or(former))
 }
 
-/// Returns the role that is written: what is asked for, even if content of another one is not what that promises, or the former one.
-fn role(asked: Option<Role>, former: Option<Role>, monitor: &dyn Monitor) -> Role {
-    let role = match (asked, former) {
-        // The manifest of an episode in parts is called as episodes are.
+/// Returns the role to write: the requested one, else the former one. Warns if the content is that of another role.
+fn role(requested: Option<Role>, former: Option<Role>, monitor: &dyn Monitor) -> Role {
+    let role = match (requested, former) {
+        // The manifest of a multi-part episode has the extension of episodes.
         (Some(Role::EPISODE), Some(Role::MANIFEST)) => Role::MANIFEST,
-        (asked, former) => asked.or(former).unwrap_or_default(),
+        (requested, former) => requested.or(former).unwrap_or_default(),
     };
     if let (Some(was), Some(is)) = (former.filter(|former| *former != role).and_then(Role::name), role.name()) {
-        let message = format!("OUT says that it is a {is}, its entries are still those of a {was}");
+        let message = format!("OUT is labelled as a {is}, but its entries are those of a {was}");
         monitor.warn(Warning::remark([], message));
     }
     role
 }
 
-/// Returns style and layout: those of the file that entries came from, but for what was asked for.
+/// Returns style and layout: those of the file the entries came from, except for requested settings.
 fn shape(options: &ShardSink, role: Role, former: Option<&Origin>, names: Vec<Box<[u8]>>, has_metadata: bool) -> (Style, Layout) {
     let header = former.map(|former| &former.header);
-    let alignment = options.alignment.or(header.map(|header| possible(header.alignment))).unwrap_or(ALIGNMENT);
+    let alignment = options.alignment.or(header.map(|header| writable(header.alignment))).unwrap_or(ALIGNMENT);
     let nul_terminated = former.is_none_or(|former| options.dialect.is_some() || former.nul_terminated);
     let layout = match header {
-        // A streamed file has no metadata, and room for no more than it was made for.
+        // A streamed file has no metadata and a fixed space for its names.
         Some(header) if header.has(flags::STREAMING) && !has_metadata => {
             let expected = Layout::expected_entries(header.data_offset);
             if Layout::fits_streaming(expected, &names, nul_terminated) {
@@ -241,19 +238,19 @@ fn shape(options: &ShardSink, role: Role, former: Option<&Origin>, names: Vec<Bo
         _ => Layout::Names(names),
     };
     let default = match (options.compression, header) {
-        (Some(asked), _) => asked,
+        (Some(requested), _) => requested,
         (None, header) => header.and_then(|header| Compression::from_number(header.compression_default)),
     };
     let style = Style::new(options.dialect.unwrap_or_default(), role, alignment, default, &layout);
     let Some(Origin { header, padded_end, .. }) = former.filter(|_| options.dialect.is_none()) else {
-        // The room may be that of the other dialect.
+        // The space may be that of the other dialect.
         return (Style { limits_entry_count: false, ..style }, layout);
     };
     let mut kept = header.flags & !(flags::HAS_METADATA | flags::STREAMING);
     kept |= if matches!(layout, Layout::Streaming(_)) { flags::STREAMING } else { 0 };
     let style = match options.compression {
         Some(_) => Style { flags: kept & !flags::COMPRESSED, ..style },
-        // Whether an entry is compressed is said in its record.
+        // The record of each entry contains its compression.
         None => Style {
             flags: kept,
             compression_default: header.compression_default,
@@ -273,32 +270,11 @@ fn shape(options: &ShardSink, role: Role, former: Option<&Origin>, names: Vec<Bo
     (style, layout)
 }
 
-/// Hands the content of an entry to `sink`, holes as zero bytes.
-fn each(exporter: &Exporter<'_>, stored: &Entry, sink: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
-    let (mut len, mut has_holes) = (0u64, false);
-    let mut take = |bytes: &[u8]| {
-        len += bytes.len() as u64;
-        exporter.monitor.add(Counter::Bytes, bytes.len() as u64);
-        sink(bytes)
-    };
-    let read = exporter.content(stored, &mut |part| {
-        has_holes |= matches!(part, Part::Hole(_));
-        each_run(part, &mut take)
-    });
-    read.map_err(|error| within(error, &stored.path))?;
-    if has_holes {
-        exporter.lost(&stored.path, holes_filled(Container::Shard));
-    }
-    if len == stored.size {
-        return Ok(());
-    }
-    Err(within(Error::corrupt("content", 0, format!("{} bytes expected, {len} found", stored.size)), &stored.path))
-}
-
+/// Returns the content of an entry.
 fn whole(exporter: &Exporter<'_>, stored: &Entry) -> Result<Vec<u8>> {
-    // The size is a claim: memory grows with what comes.
+    // The size is not trusted: the buffer grows with the content.
     let mut content = Vec::new();
-    each(exporter, stored, &mut |bytes| {
+    without_holes(exporter, stored, Container::Shard, &mut |bytes| {
         content.extend_from_slice(bytes);
         Ok(())
     })?;

@@ -1,7 +1,7 @@
 //! Writes tar archives, plain or compressed.
 //!
-//! One thread reads entries in the order of storage and writes headers and content; compression runs on threads of its own. What
-//! tar can't hold is reported entry by entry.
+//! One thread reads entries in storage order and writes headers and content. Other threads compress. Properties that tar cannot
+//! store are reported for each entry.
 
 use std::io::{self, Write};
 use std::num::NonZero;
@@ -25,7 +25,7 @@ const BUFFER: usize = 256 << 10;
 /// How a tar archive is written.
 #[derive(Debug, Clone, Default)]
 pub struct TarSink {
-    /// Compression of the whole, if any.
+    /// Compression of the archive, if any.
     pub compression: Option<(Compression, Level)>,
 }
 
@@ -80,7 +80,7 @@ impl<'a> TarWriter<'a> {
         Ok(Self { name, out })
     }
 
-    /// Writes the content of an entry; its holes, unless they are in the header already.
+    /// Writes the content of an entry, without holes if the header contains them.
     fn content(&mut self, entry: &Entry, is_sparse: bool, data_len: u64, exporter: &Exporter<'_>) -> Result<()> {
         let Self { out, name } = self;
         let read = exporter.content(entry, &mut |part| {
@@ -132,8 +132,8 @@ impl EntrySink for TarWriter<'_> {
         let encoded = encode(entry, link.as_ref(), &holes, &mut header);
         for loss in encoded.losses {
             let message = match loss {
-                Loss::Attributes(count) => attributes_lost(count, Container::Tar.name()),
-                Loss::Device => "the numbers of a device are too large to be kept in a tar archive".to_owned(),
+                Loss::Attributes(count) => attributes_lost(count, Container::Tar),
+                Loss::Device => "the device numbers are too large to be kept in a tar archive".to_owned(),
             };
             exporter.lost(&entry.path, message);
         }

@@ -1,4 +1,4 @@
-//! Errors of one entry.
+//! Errors about one entry.
 
 use nra_format::error::Error;
 use nra_format::path::{EntryPath, Quoted};
@@ -7,13 +7,13 @@ use nra_format::path::{EntryPath, Quoted};
 pub(crate) fn within(error: Error, path: &EntryPath) -> Error {
     let error = error.of_entry(path.as_bytes());
     let path = Quoted::new(path.as_bytes()).to_string();
-    // Some containers add it themselves.
-    let told = |text: String| if text.contains(&path) { text } else { format!("{text} (entry {path})") };
+    // Some containers add the path themselves.
+    let named = |text: String| if text.contains(&path) { text } else { format!("{text} (entry {path})") };
     match error {
-        Error::Corrupt { structure, offset, detail } => Error::Corrupt { structure, offset, detail: told(detail) },
-        Error::Unsupported { what, found, known } => Error::Unsupported { what, found: told(found), known },
+        Error::Corrupt { structure, offset, detail } => Error::Corrupt { structure, offset, detail: named(detail) },
+        Error::Unsupported { what, found, known } => Error::Unsupported { what, found: named(found), known },
         // The archive caused the request, not the user.
-        Error::Usage { detail } => Error::corrupt("entry", 0, told(detail)),
+        Error::Usage { detail } => Error::corrupt("entry", 0, named(detail)),
         error => error,
     }
 }

@@ -10,7 +10,7 @@ pub(crate) mod walk;
 
 pub(crate) use archive::ArchiveReaders;
 pub(crate) use archive::{Order, leave_out};
-pub use files::{Input, WalkSource, default_output};
+pub use files::{Input, InputIsOutput, WalkSource, default_output};
 pub use input::reads_in_order;
 pub(crate) use input::{Opened, open, open_indexed};
 pub(crate) use order::Scattered;

@@ -10,13 +10,13 @@ use nra_format::error::Result;
 /// Longest line kept in memory, bytes. Longer lines are searched in parts of this length.
 const MAX_LINE: usize = 1 << 20;
 /// Memory limit for the buffered lines of one file, bytes.
-const MAX_KEPT: usize = 128 << 10;
+const MAX_BUFFERED: usize = 128 << 10;
 
-/// What to search for in a file.
+/// What the search returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Want {
+pub(super) enum SearchMode {
     /// Whether there is a match.
-    First,
+    FirstMatch,
     /// The number of matching lines.
     Count,
     /// The lines.
@@ -57,7 +57,7 @@ impl Hits {
     /// Buffers a line, unless there are too many.
     pub(super) fn push(&mut self, hit: Hit<'_>) -> Result<()> {
         let memory = self.text.len() + hit.text.len() + (self.lines.len() + 1) * size_of::<(u64, u64, usize)>();
-        if memory > MAX_KEPT {
+        if memory > MAX_BUFFERED {
             self.overflow = true;
             return Err(Error::Cancelled);
         }
@@ -77,12 +77,8 @@ impl Hits {
 pub(super) type Sink<'a> = &'a mut dyn FnMut(Hit<'_>) -> Result<()>;
 
 /// Searches the content of `entry`. Passes lines, if requested, to `sink` until it finds a NUL byte.
-///
-/// # Errors
-///
-/// As reading the content and `sink` do.
-pub(super) fn search(archive: &dyn Archive, entry: &Entry, regex: &Regex, want: Want, sink: Sink<'_>) -> Result<Found> {
-    let mut searcher = Searcher::new(regex, want, sink);
+pub(super) fn search(archive: &dyn Archive, entry: &Entry, regex: &Regex, mode: SearchMode, sink: Sink<'_>) -> Result<Found> {
+    let mut searcher = Searcher::new(regex, mode, sink);
     if entry.size > 0 {
         let read = archive.with_content(entry, Access::Sequential, &mut |part| match part {
             Part::Data(bytes) => searcher.push(bytes),
@@ -99,7 +95,7 @@ pub(super) fn search(archive: &dyn Archive, entry: &Entry, regex: &Regex, want: 
 
 struct Searcher<'a> {
     regex: &'a Regex,
-    want: Want,
+    mode: SearchMode,
     sink: Sink<'a>,
     found: Found,
     /// The start of an incomplete line; at most [`MAX_LINE`] bytes.
@@ -113,13 +109,13 @@ struct Searcher<'a> {
 }
 
 impl<'a> Searcher<'a> {
-    fn new(regex: &'a Regex, want: Want, sink: Sink<'a>) -> Self {
-        Self { regex, want, sink, found: Found::default(), carry: Vec::new(), line: 1, last: 0, offset: 0 }
+    fn new(regex: &'a Regex, mode: SearchMode, sink: Sink<'a>) -> Self {
+        Self { regex, mode, sink, found: Found::default(), carry: Vec::new(), line: 1, last: 0, offset: 0 }
     }
 
     /// Returns whether the result is final.
     fn is_done(&self) -> bool {
-        self.found.matches > 0 && (self.want == Want::First || (self.want == Want::Lines && self.found.binary))
+        self.found.matches > 0 && (self.mode == SearchMode::FirstMatch || (self.mode == SearchMode::Lines && self.found.binary))
     }
 
     /// Searches the lines that end in `bytes`; fails with [`Error::Cancelled`] when nothing more is of interest.
@@ -162,7 +158,7 @@ impl<'a> Searcher<'a> {
         if self.is_done() { Err(Error::Cancelled) } else { Ok(()) }
     }
 
-    /// Zero bytes make the content binary, so that no lines are shown and their places don't matter: a few stand for all.
+    /// Searches a hole. Zero bytes make the content binary, so that no lines are printed: a few zeros have the same effect as all.
     fn hole(&mut self, length: u64) -> Result<()> {
         let shown = usize::try_from(length).unwrap_or(4096).min(4096);
         self.push(&vec![0; shown])
@@ -203,13 +199,13 @@ impl<'a> Searcher<'a> {
     }
 
     fn hit(&mut self, start: usize, text: &[u8]) -> Result<()> {
-        // A line in several parts is one.
+        // Parts of a line count once.
         if self.line == self.last {
             return Ok(());
         }
         self.last = self.line;
         self.found.matches += 1;
-        if self.want == Want::Lines && !self.found.binary {
+        if self.mode == SearchMode::Lines && !self.found.binary {
             (self.sink)(Hit { line: self.line, offset: self.offset + start as u64, text })?;
         }
         Ok(())
@@ -225,11 +221,11 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn run(parts: &[&[u8]], expression: &str, want: Want) -> (Found, Hits) {
+    fn run(parts: &[&[u8]], expression: &str, mode: SearchMode) -> (Found, Hits) {
         let regex = regex::bytes::RegexBuilder::new(expression).multi_line(true).build().unwrap();
         let mut hits = Hits::default();
         let mut sink = |hit: Hit<'_>| hits.push(hit);
-        let mut searcher = Searcher::new(&regex, want, &mut sink);
+        let mut searcher = Searcher::new(&regex, mode, &mut sink);
         for part in parts {
             if searcher.push(part).is_err() {
                 assert!(searcher.is_done());
@@ -241,7 +237,7 @@ mod tests {
     }
 
     fn lines(parts: &[&[u8]], expression: &str) -> Vec<(u64, u64, String)> {
-        let (_, hits) = run(parts, expression, Want::Lines);
+        let (_, hits) = run(parts, expression, SearchMode::Lines);
         hits.iter().map(|hit| (hit.line, hit.offset, String::from_utf8(hit.text.to_vec()).unwrap())).collect()
     }
 
@@ -257,40 +253,40 @@ mod tests {
     }
 
     #[test]
-    fn binary_content_only_matches() {
-        let (found, hits) = run(&[b"a\0b\nneedle\n", b"needle\n"], "needle", Want::Lines);
+    fn binary_content_has_no_lines() {
+        let (found, hits) = run(&[b"a\0b\nneedle\n", b"needle\n"], "needle", SearchMode::Lines);
         assert_eq!((found.binary, found.matches, hits.iter().count()), (true, 1, 0));
         // Earlier lines are already printed.
-        let (found, hits) = run(&[b"needle\n", b"a\0b\n", b"needle\n"], "needle", Want::Lines);
+        let (found, hits) = run(&[b"needle\n", b"a\0b\n", b"needle\n"], "needle", SearchMode::Lines);
         assert_eq!((found.binary, found.matches, hits.iter().count()), (true, 1, 1));
-        assert_eq!(run(&[b"x\nx\n"], "x", Want::First).0.matches, 1);
-        assert_eq!(run(&[b"x\nx\ny"], "x", Want::Count).0.matches, 2);
+        assert_eq!(run(&[b"x\nx\n"], "x", SearchMode::FirstMatch).0.matches, 1);
+        assert_eq!(run(&[b"x\nx\ny"], "x", SearchMode::Count).0.matches, 2);
     }
 
     #[test]
-    fn a_long_line_is_one_line_in_parts() {
+    fn long_line_in_parts_counts_once() {
         let long = [&b"ab".repeat(MAX_LINE)[..], b"abc\nend ab\n"].concat();
         for step in [1000, MAX_LINE / 2 + 1, MAX_LINE * 3] {
             let parts: Vec<&[u8]> = long.chunks(step).collect();
-            assert_eq!(run(&parts, "ab", Want::Count).0.matches, 2, "{step}");
-            assert_eq!(run(&parts, "bc$", Want::Count).0.matches, 1, "{step}");
+            assert_eq!(run(&parts, "ab", SearchMode::Count).0.matches, 2, "{step}");
+            assert_eq!(run(&parts, "bc$", SearchMode::Count).0.matches, 1, "{step}");
             assert_eq!(lines(&parts, "^end"), [(2, 2 * MAX_LINE as u64 + 4, "end ab".to_owned())], "{step}");
         }
     }
 
     #[test]
-    fn too_many_lines_to_keep_end_the_search() {
+    fn full_buffer_ends_the_search() {
         let regex = Regex::new("x").unwrap();
         let mut hits = Hits::default();
         let mut sink = |hit: Hit<'_>| hits.push(hit);
-        let mut searcher = Searcher::new(&regex, Want::Lines, &mut sink);
-        assert!(matches!(searcher.push(&b"x\n".repeat(MAX_KEPT)), Err(Error::Cancelled)));
-        assert!(hits.overflow && hits.iter().count() * 25 <= MAX_KEPT);
+        let mut searcher = Searcher::new(&regex, SearchMode::Lines, &mut sink);
+        assert!(matches!(searcher.push(&b"x\n".repeat(MAX_BUFFERED)), Err(Error::Cancelled)));
+        assert!(hits.overflow && hits.iter().count() * 25 <= MAX_BUFFERED);
     }
 
     proptest! {
         #[test]
-        fn cuts_do_not_change_what_is_found(text in "[ab\n]{0,60}", cuts in prop::collection::vec(0usize..60, 0..6)) {
+        fn block_boundaries_do_not_change_matches(text in "[ab\n]{0,60}", cuts in prop::collection::vec(0usize..60, 0..6)) {
             let bytes = text.as_bytes();
             let mut cuts: Vec<usize> = cuts.into_iter().filter(|&cut| cut <= bytes.len()).collect();
             cuts.extend([0, bytes.len()]);

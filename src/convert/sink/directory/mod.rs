@@ -98,7 +98,7 @@ fn extract_to(
     let run = Run::new(archive, options, monitor, decisions, &root.path);
     run.lost(selected.lost, if selection.is_all() { archive.skipped_entries() } else { 0 });
     // Patterns that match nothing are a mistake; rules may leave out all there is.
-    if selected.sums.entries == 0 && !selection.names_all() {
+    if selected.sums.entries == 0 && !selection.has_only_rules() {
         return Ok(run.stats(&root.path));
     }
     monitor.expect(Counter::Entries, selected.sums.entries);

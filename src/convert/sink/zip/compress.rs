@@ -1,4 +1,4 @@
-//! Compresses members on worker threads, or finds that they are incompressible.
+//! Compresses members on worker threads.
 
 use std::io;
 
@@ -25,7 +25,7 @@ pub enum ZipCompression {
 }
 
 /// A member whose content is in a batch.
-pub(super) struct Waiting {
+pub(super) struct Member {
     pub(super) entry: Entry,
     /// Length of its content, bytes.
     pub(super) len: usize,
@@ -36,8 +36,8 @@ pub(super) struct Waiting {
 /// Work for a thread.
 pub(super) enum Job {
     /// Whole members, their contents one after another.
-    Members(Vec<u8>, Vec<Waiting>),
-    /// A part of a long member, to be deflated, and the content before it.
+    Members(Vec<u8>, Vec<Member>),
+    /// A part of a long member to deflate, and the content before it.
     Part { raw: Vec<u8>, before: Vec<u8>, is_last: bool },
 }
 
@@ -45,7 +45,7 @@ pub(super) enum Job {
 pub(super) struct Done {
     pub(super) stored: Vec<u8>,
     pub(super) raw_len: usize,
-    pub(super) members: Vec<Waiting>,
+    pub(super) members: Vec<Member>,
     /// Checksum of a part.
     pub(super) crc: crc32fast::Hasher,
 }
@@ -63,8 +63,8 @@ impl Compressor {
         Self { compression, deflate: None, zstd: None, scratch: Vec::new() }
     }
 
-    /// Does a job.
-    pub(super) fn work(&mut self, job: Job) -> io::Result<Done> {
+    /// Executes a job.
+    pub(super) fn run(&mut self, job: Job) -> io::Result<Done> {
         let mut done = Done { stored: Vec::new(), raw_len: 0, members: Vec::new(), crc: crc32fast::Hasher::new() };
         match job {
             Job::Members(raw, mut members) => {
@@ -91,15 +91,15 @@ impl Compressor {
         Ok(done)
     }
 
-    /// Appends the stored bytes of a whole member. `as_it_is`: uncompressed.
-    fn member(&mut self, content: &[u8], as_it_is: bool, out: &mut Vec<u8>) -> io::Result<Method> {
+    /// Appends the stored bytes of a whole member.
+    fn member(&mut self, content: &[u8], uncompressed: bool, out: &mut Vec<u8>) -> io::Result<Method> {
         let start = out.len();
-        let shrinks = !as_it_is && !content.is_empty() && !looks_incompressible(content);
+        let shrinks = !uncompressed && !content.is_empty() && !looks_incompressible(content);
         let method = match self.compression {
             ZipCompression::Deflate(level) if shrinks => {
                 let deflate = self.deflate.get_or_insert_with(|| Compress::new(Effort::new(level), false));
                 deflate.reset();
-                // If compression does not fit into the length of the content, the content is stored uncompressed.
+                // If the output is longer than the content, the content is stored uncompressed.
                 out.reserve(content.len());
                 let status = deflate.compress_vec(content, out, FlushCompress::Finish)?;
                 if status == Status::StreamEnd { Method::Deflate } else { Method::Stored }
@@ -122,7 +122,7 @@ impl Compressor {
         Ok(method)
     }
 
-    /// Appends a part of a deflate stream that ends with a whole byte, and at the very end if it is the last.
+    /// Appends a part of a deflate stream. It ends at a byte boundary; the last part ends the stream.
     fn part(&mut self, raw: &[u8], before: &[u8], is_last: bool, out: &mut Vec<u8>) -> io::Result<()> {
         let level = match self.compression {
             ZipCompression::Deflate(level) if !looks_incompressible(raw) => Effort::new(level),
@@ -132,12 +132,12 @@ impl Compressor {
         if level != Effort::none() {
             deflate.set_dictionary(before)?;
         }
-        let (flush, mut taken) = (if is_last { FlushCompress::Finish } else { FlushCompress::Sync }, 0);
+        let (flush, mut consumed) = (if is_last { FlushCompress::Finish } else { FlushCompress::Sync }, 0);
         loop {
-            out.reserve(raw.len() - taken + (raw.len() >> 6) + 64);
-            let status = deflate.compress_vec(&raw[taken..], out, flush)?;
-            taken = usize::try_from(deflate.total_in()).expect("it took no more than there is");
-            let is_done = if is_last { status == Status::StreamEnd } else { taken == raw.len() && out.len() < out.capacity() };
+            out.reserve(raw.len() - consumed + (raw.len() >> 6) + 64);
+            let status = deflate.compress_vec(&raw[consumed..], out, flush)?;
+            consumed = usize::try_from(deflate.total_in()).expect("at most the length of the input");
+            let is_done = if is_last { status == Status::StreamEnd } else { consumed == raw.len() && out.len() < out.capacity() };
             if is_done {
                 return Ok(());
             }
@@ -145,7 +145,7 @@ impl Compressor {
     }
 }
 
-/// An unfinished zstd frame, for content that is too long to be held in memory.
+/// An unfinished zstd frame, for content that is too long for memory.
 pub(super) struct Frame(CCtx<'static>);
 
 impl Frame {
@@ -153,10 +153,10 @@ impl Frame {
     pub(super) fn new(level: i32, len: u64) -> io::Result<Self> {
         let mut slot = None;
         context(&mut slot, level)?.set_pledged_src_size(Some(len)).map_err(zstd_error)?;
-        Ok(Self(slot.expect("it was made above")))
+        Ok(Self(slot.expect("created above")))
     }
 
-    /// Compresses bytes and appends the output so far; no bytes end the frame.
+    /// Compresses bytes and appends the output so far. An empty slice ends the frame.
     pub(super) fn push(&mut self, raw: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
         let directive = if raw.is_empty() { ZSTD_EndDirective::ZSTD_e_end } else { ZSTD_EndDirective::ZSTD_e_continue };
         let mut input = InBuffer::around(raw);
@@ -189,7 +189,7 @@ mod tests {
     use std::io::Read;
 
     #[test]
-    fn parts_make_one_stream() {
+    fn parts_form_one_stream() {
         let text: Vec<u8> = (0..60_000u32).flat_map(|n| (n * n / 7).to_string().into_bytes()).collect();
         let noise: Vec<u8> = (0..4_000u64).flat_map(|n| nra_format::digest::Digest::of(&n.to_le_bytes()).0).collect();
         let content = [&text[..], &noise, &text[..1000]].concat();
@@ -199,7 +199,7 @@ mod tests {
             let parts = content.chunks(len).chain([&[][..]]);
             for raw in parts {
                 let job = Job::Part { raw: raw.to_vec(), before, is_last: raw.is_empty() };
-                let done = compressor.work(job).unwrap();
+                let done = compressor.run(job).unwrap();
                 stored.extend(done.stored);
                 crc.combine(&done.crc);
                 before = raw[raw.len().saturating_sub(WINDOW)..].to_vec();
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_shrink_is_stored() {
+    fn incompressible_content_is_stored() {
         for compression in [ZipCompression::Stored, ZipCompression::Deflate(9), ZipCompression::Zstd(19)] {
             let mut compressor = Compressor::new(compression);
             for content in [&b""[..], b"abc", &nra_format::digest::Digest::of(b"x").0] {

@@ -1,8 +1,8 @@
 //! Writes zip archives.
 //!
-//! One thread reads entries in the order of storage. Others compress members, several short ones at a time, which are written in order: the
-//! output does not depend on the number of threads. A member that fits into a part of the memory is compressed before its header is written.
-//! A longer one is streamed, followed by its lengths. What zip can't hold is reported entry by entry.
+//! One thread reads entries in storage order. Other threads compress members, several short ones at a time. Members are written in
+//! order, so that the output does not depend on the number of threads. A short member is compressed before its header is written.
+//! A long one is streamed, followed by its lengths. Properties that zip cannot store are reported for each entry.
 
 mod compress;
 mod output;
@@ -11,10 +11,10 @@ use std::num::NonZero;
 
 pub use compress::ZipCompression;
 
-use self::compress::{Compressor, Frame, Job, WINDOW, Waiting};
+use self::compress::{Compressor, Frame, Job, Member, WINDOW};
 use self::output::{ZipOutput, header, name};
 use super::export::{Counted, EntrySink, ExportEntry, Exporter};
-use super::loss::{Container, attributes_lost, holes_filled};
+use super::loss::{Container, attributes_lost, holes_filled, without_holes};
 use super::output::Output;
 use super::within::within;
 use crate::options::Options;
@@ -32,7 +32,8 @@ pub const DEFLATE_LEVEL: u32 = 6;
 /// Content of a job, bytes, and maximum number of its members.
 const BATCH: usize = 1 << 20;
 const BATCH_MEMBERS: usize = 1_024;
-/// The share of the memory for a member that is compressed before its header is written. Twice as much waits for the threads.
+/// Divisor of the memory limit for members that are compressed before their header is written. Twice as much is queued for the
+/// threads.
 const HOLD_SHARE: u64 = 4;
 
 /// How a zip archive is written.
@@ -55,7 +56,7 @@ pub(super) struct ZipWriter {
     hold: u64,
     out: ZipOutput,
     batch: Vec<u8>,
-    members: Vec<Waiting>,
+    members: Vec<Member>,
     /// Times lost their fraction of a second.
     coarse: bool,
     /// Names of owners were lost.
@@ -71,13 +72,13 @@ impl EntrySink for ZipWriter {
         let ExportEntry { stored, entry, link } = export;
         let path = entry.path.as_bytes();
         if path.len() >= MAX_NAME {
-            exporter.omit(path, "its path is too long for a zip archive", false);
+            exporter.omit(path, "the path is too long for a zip archive", false);
             return Ok(());
         }
         match entry.kind {
             Kind::File | Kind::Directory | Kind::Symlink => {}
             Kind::Fifo | Kind::CharacterDevice | Kind::BlockDevice => {
-                exporter.omit(path, "a zip archive holds no devices and pipes", false);
+                exporter.omit(path, "a zip archive cannot contain devices and pipes", false);
                 return Ok(());
             }
         }
@@ -94,7 +95,7 @@ impl EntrySink for ZipWriter {
                 return Ok(());
             }
             let len = self.batch.len() - start;
-            self.members.push(Waiting { entry: entry.clone(), len, packed: None });
+            self.members.push(Member { entry: entry.clone(), len, packed: None });
             if self.batch.len() >= BATCH || self.members.len() >= BATCH_MEMBERS {
                 self.send()?;
             }
@@ -111,7 +112,7 @@ impl EntrySink for ZipWriter {
         let mut comment = exporter.message().as_bytes();
         if !fits_comment(comment) {
             let message =
-                "the message of the commit can't be kept in a zip archive: it is too long, or looks like the end of one";
+                "the commit message can't be kept in a zip archive: it is too long, or looks like the end of an archive";
             monitor.warn(Warning::degraded([], message));
             comment = &[];
         }
@@ -138,7 +139,7 @@ impl ZipWriter {
         let threads = NonZero::new(options.threads).unwrap_or(NonZero::<usize>::MIN);
         let worker = move || {
             let mut compressor = Compressor::new(compression);
-            move |job| compressor.work(job)
+            move |job| compressor.run(job)
         };
         let pool = InOrder::new("compress", threads, worker).map_err(|error| Error::io("write", output.name(), error))?;
         Ok(Self {
@@ -156,16 +157,16 @@ impl ZipWriter {
     fn report(&mut self, entry: &Entry, is_link: bool, exporter: &Exporter<'_>) {
         let path = &entry.path;
         if is_link {
-            exporter.lost(path, "a hard link becomes a file of its own in a zip archive".into());
+            exporter.lost(path, "a hard link becomes a separate file in a zip archive".into());
         }
         let lost = entry.metadata.attributes.len();
         if lost > 0 {
-            exporter.lost(path, attributes_lost(lost, Container::Zip.name()));
+            exporter.lost(path, attributes_lost(lost, Container::Zip));
         }
         if let Some(time) = entry.modified {
             self.coarse |= time.nanoseconds != 0;
             if !keeps_time(time) {
-                exporter.lost(path, "its time is out of the range of a zip archive".into());
+                exporter.lost(path, "the time is out of range for a zip archive".into());
             }
         }
         self.named |= entry.metadata.owner.as_ref().is_some_and(|owner| !owner.user.is_empty() || !owner.group.is_empty());
@@ -214,7 +215,7 @@ impl ZipWriter {
         self.out.drain()?;
         let stores = self.compression == ZipCompression::Stored || looks_full(stored, exporter);
         let mut packed = None;
-        // A program that reads a zip archive from a pipe can't find the end of an uncompressed member whose length is not in its header.
+        // An uncompressed member must have its length in the header: without it, programs that read from a pipe cannot find its end.
         if stores || exporter.reads_first() {
             let mut crc = crc32fast::Hasher::new();
             match exporter.trial(stored, &mut |part| {
@@ -247,7 +248,7 @@ impl ZipWriter {
         match packed {
             None => self.out.put(|bytes| header.descriptor(found, bytes))?,
             Some(promised) if promised == found => {}
-            Some(_) => return Err(within(Error::corrupt("content", 0, "it changed while it was read"), &stored.path)),
+            Some(_) => return Err(within(Error::corrupt("content", 0, "changed while it was read"), &stored.path)),
         }
         self.out.record(&header, found, offset);
         Ok(true)
@@ -256,7 +257,7 @@ impl ZipWriter {
     fn plain(&mut self, stored: &Entry, exporter: &Exporter<'_>) -> Result<Packed> {
         let out = &mut self.out;
         let mut crc = crc32fast::Hasher::new();
-        each(exporter, stored, &mut |bytes| {
+        without_holes(exporter, stored, Container::Zip, &mut |bytes| {
             crc.update(bytes);
             out.write(bytes)
         })?;
@@ -273,7 +274,7 @@ impl ZipWriter {
             frame.push(bytes, &mut ready).map_err(|error| out.failed(error))?;
             out.write(&ready)
         };
-        each(exporter, stored, &mut |bytes| {
+        without_holes(exporter, stored, Container::Zip, &mut |bytes| {
             crc.update(bytes);
             push(bytes)
         })?;
@@ -285,7 +286,7 @@ impl ZipWriter {
         let Self { out, hold, .. } = self;
         let (start, limit) = (out.offset, 2 * *hold);
         let (mut raw, mut before) = (Vec::with_capacity(BATCH), Vec::new());
-        each(exporter, stored, &mut |mut bytes| {
+        without_holes(exporter, stored, Container::Zip, &mut |mut bytes| {
             while !bytes.is_empty() {
                 let (now, later) = bytes.split_at(bytes.len().min(BATCH - raw.len()));
                 raw.extend_from_slice(now);
@@ -319,27 +320,4 @@ fn looks_full(stored: &Entry, exporter: &Exporter<'_>) -> bool {
         }
     }
     true
-}
-
-/// Passes the content of a long file to `sink`, holes as zero bytes.
-fn each(exporter: &Exporter<'_>, stored: &Entry, sink: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
-    let (mut has_holes, mut len) = (false, 0u64);
-    let read = exporter.content(stored, &mut |part| {
-        has_holes |= matches!(part, Part::Hole(_));
-        each_run(part, &mut |bytes| {
-            len += bytes.len() as u64;
-            exporter.monitor.check()?;
-            exporter.monitor.add(Counter::Bytes, bytes.len() as u64);
-            sink(bytes)
-        })
-    });
-    read.map_err(|error| within(error, &stored.path))?;
-    if len != stored.size {
-        let detail = format!("{} bytes expected, {len} found", stored.size);
-        return Err(within(Error::corrupt("content", 0, detail), &stored.path));
-    }
-    if has_holes {
-        exporter.lost(&stored.path, holes_filled(Container::Zip));
-    }
-    Ok(())
 }

@@ -13,7 +13,7 @@ use nra_format::zip::{Header, Method, Packed, end};
 /// Bytes collected before they are written.
 const BUFFER: usize = 256 << 10;
 
-/// The compressing threads, the file, and its central directory so far.
+/// The compression threads, the file and its central directory so far.
 pub(super) struct ZipOutput {
     pool: InOrder<Job, io::Result<Done>>,
     /// Maximum number of waiting jobs.
@@ -60,7 +60,7 @@ impl ZipOutput {
         self.pool.send(job).map_err(|error| self.failed(error))
     }
 
-    /// Writes all jobs that were sent.
+    /// Writes the results of all jobs sent so far.
     pub(super) fn drain(&mut self) -> Result<()> {
         while self.receive()? {}
         Ok(())
@@ -74,8 +74,8 @@ impl ZipOutput {
         self.crc.combine(&crc);
         let mut rest = &stored[..];
         for member in members {
-            let (method, packed) = member.packed.expect("the threads give it to every member");
-            let stored_len = usize::try_from(packed.stored_len).expect("it is in memory");
+            let (method, packed) = member.packed.expect("set by the compression thread");
+            let stored_len = usize::try_from(packed.stored_len).expect("the content is in memory");
             let (content, more) = rest.split_at(stored_len);
             rest = more;
             let name = name(&member.entry);
@@ -135,7 +135,7 @@ impl ZipOutput {
     }
 }
 
-/// Returns the name of an entry as zip has it.
+/// Returns the name of an entry in a zip archive.
 pub(super) fn name(entry: &Entry) -> Vec<u8> {
     let mut name = entry.path.as_bytes().to_vec();
     if entry.kind == Kind::Directory {

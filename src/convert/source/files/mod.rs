@@ -142,18 +142,32 @@ pub(crate) fn pack(
     Ok(stats)
 }
 
-/// Why an input is rejected.
-const IS_OUTPUT: &str = "it is where the archive is to go";
+/// The cause of an error about an input that is the output file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct InputIsOutput;
+
+impl std::fmt::Display for InputIsOutput {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("it is the output file")
+    }
+}
+
+impl std::error::Error for InputIsOutput {}
 
 /// Rejects an input that the archive would replace. An archive below an input directory, from an earlier run, is only skipped.
 fn reject_output(inputs: &[Input], destination: &Destination) -> Result<()> {
     let Destination::File { path, .. } = destination else { return Ok(()) };
     let Ok(target) = std::fs::metadata(path).map(|target| (target.dev(), target.ino())) else { return Ok(()) };
-    reject_input(inputs, target, "pack", IS_OUTPUT)
+    reject_input(inputs, target, "pack", InputIsOutput)
 }
 
 /// Rejects an input that is the file of this device and inode.
-fn reject_input(inputs: &[Input], file: (u64, u64), action: &'static str, why: &'static str) -> Result<()> {
+fn reject_input(
+    inputs: &[Input],
+    file: (u64, u64),
+    action: &'static str,
+    why: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+) -> Result<()> {
     for input in inputs {
         let location = input.location();
         if location.symlink_metadata().is_ok_and(|own| own.is_file() && (own.dev(), own.ino()) == file) {
@@ -176,7 +190,7 @@ pub(crate) fn survey(
         Destination::Stream(_) | Destination::Null => None,
     };
     if let Some(own) = own {
-        reject_input(&source.inputs, own, "pack", IS_OUTPUT)?;
+        reject_input(&source.inputs, own, "pack", InputIsOutput)?;
     }
     look(source, own, options, None, monitor, visit)
 }

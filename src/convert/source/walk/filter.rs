@@ -65,7 +65,7 @@ impl Sieve {
 
     /// Says whether the patterns leave out the entry with this path in the archive.
     pub(crate) fn leaves_out_path(&self, path: &[u8], directory: bool) -> bool {
-        self.rules.leaves_out(path, directory)
+        self.rules.excludes(path, directory)
     }
 }
 

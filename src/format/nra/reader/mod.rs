@@ -45,7 +45,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::commit::Commit;
 use crate::entry_page::Child;
-use nra_core::archive::{Access, Archive, CommitInfo, Depth, IndexPage, Info, OpenOptions, Part, Run, Totals, Verdict};
+use crate::frame::FrameKind;
+use nra_core::archive::{Access, Archive, CommitInfo, Damage, Depth, IndexPage, Info, OpenOptions, Part, Run, Totals, Verdict};
 use nra_core::crypt::{KeyInfo, Keyring};
 use nra_core::digest::Digest;
 use nra_core::entry::{Entry, Kind};
@@ -237,6 +238,18 @@ impl NraReader {
     /// while somebody appends to the archive.
     pub fn trailing_remark(&self) -> Option<&str> {
         self.trailing_remark.as_deref().filter(|_| self.is_newest)
+    }
+
+    /// Returns the [remarks](Archive::remarks) without the one about bytes after the newest commit, for an
+    /// archive that another process is changing.
+    pub fn remarks_during_append(&self) -> Vec<String> {
+        let trailing = self.trailing_remark();
+        self.remarks().into_iter().filter(|remark| Some(remark.as_str()) != trailing).collect()
+    }
+
+    /// Returns whether damage found by [`verify`](Archive::verify) affects only the recovery data.
+    pub fn is_recovery_damage(damage: &Damage) -> bool {
+        damage.structure == FrameKind::Recovery.name()
     }
 
     /// Returns the remark about a damaged superblock that was not needed for reading. Commit slots

@@ -295,8 +295,7 @@ fn archive_comment_becomes_description() {
 fn plain_file_converts_without_loss() {
     let (_folder, run) = directory_with("py_basic_a16.shard");
     let outcome = run(&["convert", "py_basic_a16.shard", "a.tar"]);
-    let lost =
-        "nra: warning: py_basic_a16.shard: properties of Shard entries other than names can't be kept in a tar archive\n";
+    let lost = "nra: warning: py_basic_a16.shard: properties of Shard entries other than names can't be kept in a tar archive\n";
     assert!(outcome.code == Some(0) && outcome.err.starts_with(lost), "{}", outcome.err);
     assert_eq!(outcome.err.lines().count(), 2);
 }

@@ -27,7 +27,6 @@ impl Copies {
         Ok(path)
     }
 
-    /// Deletes a copy.
     pub fn remove(&self, copy: &Path) {
         lock(&self.0).retain(|directory| !copy.starts_with(directory.path()));
     }

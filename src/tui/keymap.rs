@@ -53,7 +53,6 @@ pub enum Group {
 impl Group {
     pub const ALL: [Self; 6] = [Self::Move, Self::View, Self::Find, Self::Mark, Self::Actions, Self::Program];
 
-    /// Returns the heading.
     pub fn title(self) -> &'static str {
         match self {
             Self::Move => "Move",
@@ -267,6 +266,11 @@ impl Keymap {
 
     pub fn action(&self, place: Place, key: Key) -> Option<Action> {
         self.lookup.get(&(place, key)).copied()
+    }
+
+    /// Returns the first key of an action.
+    pub fn key(&self, action: Action) -> Option<Key> {
+        self.commands().find(|(command, _)| command.action == action)?.1.first().copied()
     }
 
     /// Iterates over the commands with their keys.

@@ -14,7 +14,6 @@ pub const SHARE: u16 = 58;
 /// Allowed shares of the list.
 pub const SHARES: RangeInclusive<u16> = 20..=80;
 
-/// Rows for previous messages.
 pub const MESSAGE_ROWS: u16 = 3;
 
 /// Areas of the screen. Areas that are not shown are empty.
@@ -234,12 +233,10 @@ impl Columns {
         })
     }
 
-    /// Returns whether a column is shown.
     pub fn has(&self, column: Column) -> bool {
         column == Column::Name || self.right.iter().any(|(other, _)| *other == column)
     }
 
-    /// Returns the column at a position.
     pub fn at(&self, x: u16) -> Column {
         let right = self.right_of_name().find(|(_, start, width)| (*start..start + width).contains(&x));
         right.map_or(Column::Name, |(column, ..)| column)

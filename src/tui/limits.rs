@@ -22,7 +22,6 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Names in the settings.
     pub const NAMES: [&str; 5] = ["window", "picture", "directory", "archive", "copy"];
 
     /// Sets a limit by its name. Returns an error for an unknown name or a value out of range.

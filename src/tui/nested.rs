@@ -8,7 +8,6 @@ use nra_format::entry::Entry;
 use nra_format::error::{Error, Result};
 use nra_format::source::MemorySource;
 
-/// Maximum nesting depth.
 pub const MAX_DEPTH: usize = 4;
 /// Cache for decoded blocks of a nested archive, bytes.
 const CACHE: u64 = 16 << 20;

@@ -113,7 +113,6 @@ impl Requests {
         self.slots[kind as usize].unanswered > 0
     }
 
-    /// Returns whether the response to a request is awaited.
     pub fn awaits(&self, id: RequestId) -> bool {
         self.newest(id.kind) == id
     }
@@ -124,10 +123,8 @@ impl Requests {
 pub struct SharedRequests([AtomicU64; RequestKind::COUNT]);
 
 impl SharedRequests {
-    /// The number of no request.
     const NONE: u64 = u64::MAX;
 
-    /// Publishes which requests are awaited.
     pub fn publish(&self, requests: &Requests) {
         for (number, slot) in self.0.iter().zip(&requests.slots) {
             number.store(slot.number, Ordering::Relaxed);
@@ -138,7 +135,6 @@ impl SharedRequests {
         self.0.iter().for_each(|number| number.store(Self::NONE, Ordering::Relaxed));
     }
 
-    /// Returns whether the response to a request is awaited.
     pub fn awaits(&self, id: RequestId) -> bool {
         self.0[id.kind as usize].load(Ordering::Relaxed) == id.number
     }

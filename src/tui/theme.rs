@@ -82,7 +82,6 @@ impl Shade {
 }
 
 impl Theme {
-    /// Returns the theme for a terminal.
     pub fn new(ground: Background, depth: Depth) -> Self {
         let dark = ground == Background::Dark;
         let pick = |on_dark: Shade, on_light: Shade| if dark { on_dark } else { on_light };

@@ -37,14 +37,8 @@ pub enum Line {
 }
 
 impl Details {
-    /// Returns a page with one remark.
     pub fn remark(text: &str) -> Self {
         Self { lines: vec![Line::Remark(text.to_owned())] }
-    }
-
-    /// Returns a page with one error.
-    pub fn problem(text: &str) -> Self {
-        Self { lines: vec![Line::Problem(text.to_owned())] }
     }
 
     /// Adds a label and its value. A value that is too long for any screen loses its middle.
@@ -166,6 +160,14 @@ fn content_format(archive: &dyn Archive, entry: &Entry, details: &mut Details) {
     }
 }
 
+/// Draws a label and its value in the first row of an area.
+pub fn put_field(label: &str, value: &str, label_width: usize, theme: &Theme, area: Rect, buffer: &mut Buffer) {
+    buffer.set_stringn(area.x, area.y, glyphs::fit(label, label_width), label_width, theme.dim);
+    let from = u16::try_from(label_width + 2).unwrap_or(area.width).min(area.width);
+    let room = usize::from(area.width - from);
+    buffer.set_stringn(area.x + from, area.y, glyphs::fit(value, room), room, theme.text);
+}
+
 pub fn view(details: &Details, scroll: Scroll, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     let labels = details.lines.iter().filter_map(|line| match line {
         Line::Field(label, _) => Some(glyphs::width(label)),
@@ -175,13 +177,7 @@ pub fn view(details: &Details, scroll: Scroll, theme: &Theme, area: Rect, buffer
     let width = usize::from(area.width);
     for (y, line) in (area.top()..area.bottom()).zip(details.lines.iter().skip(scroll.top)) {
         match line {
-            Line::Field(label, value) => {
-                buffer.set_stringn(area.left(), y, glyphs::fit(label, label_width), label_width, theme.dim);
-                let from = label_width + 2;
-                let x = area.left() + u16::try_from(from).unwrap_or(area.width).min(area.width);
-                let room = width.saturating_sub(from);
-                buffer.set_stringn(x, y, glyphs::fit(value, room), room, theme.text);
-            }
+            Line::Field(label, value) => put_field(label, value, label_width, theme, Rect { y, ..area }, buffer),
             Line::Child(name, size, directory) => {
                 let style = if *directory { theme.directory } else { theme.text };
                 let room = width.saturating_sub(11);

@@ -4,6 +4,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use crate::glyphs;
+use crate::preview::details::put_field;
 use crate::preview::encoding::Encoding;
 use crate::preview::seek::Seek;
 use crate::preview::window::{Window, line_feeds};
@@ -253,17 +254,13 @@ fn row(bytes: &[u8], separator: u8, encoding: Encoding) -> (Vec<String>, usize, 
     (cells, at, whole)
 }
 
-/// Draws rows.
 pub fn view(page: &Page, scroll: Scroll, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     let labels = page.facts.iter().map(|(label, _)| glyphs::width(label)).max().unwrap_or(0).min(usize::from(area.width) / 2);
     let above = page.above();
     for (y, row) in (area.top()..area.bottom()).zip(scroll.top..page.rows()) {
         let line = Rect { y, height: 1, ..area };
         if let Some((label, value)) = page.facts.get(row) {
-            buffer.set_stringn(area.left(), y, glyphs::fit(label, labels), labels, theme.dim);
-            let from = u16::try_from(labels + 2).unwrap_or(area.width).min(area.width);
-            let room = usize::from(area.width - from);
-            buffer.set_stringn(area.left() + from, y, glyphs::fit(value, room), room, theme.text);
+            put_field(label, value, labels, theme, line, buffer);
         } else if row + 1 == above && !page.heads.is_empty() {
             put(page, &page.heads, scroll, theme.accent, line, buffer);
         } else if let Some(cells) = row.checked_sub(above).and_then(|row| page.rows.get(row)) {

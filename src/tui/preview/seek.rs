@@ -52,7 +52,6 @@ pub struct Needle {
 }
 
 impl Needle {
-    /// Compiles a text.
     pub fn new(text: String) -> Self {
         let pattern = pattern(&text).filter(|_| !text.is_empty());
         Self { text, pattern }
@@ -159,17 +158,6 @@ pub fn is_near_end(offset: u64, size: u64) -> bool {
     size.saturating_sub(offset) <= MAX_NUMBERED_TAIL
 }
 
-fn read(archive: &dyn Archive, entry: &Entry, from: u64, end: u64, awaited: &dyn Fn() -> bool) -> Result<Vec<u8>> {
-    if !awaited() {
-        return Err(Error::Cancelled);
-    }
-    let len = end.min(entry.size).saturating_sub(from);
-    let mut bytes = vec![0; usize::try_from(len).expect("little more than a step")];
-    let read = archive.read_at(entry, from, &mut bytes)?;
-    bytes.truncate(read);
-    Ok(bytes)
-}
-
 /// The content of an entry with its encoding.
 struct Content<'a> {
     archive: &'a dyn Archive,
@@ -202,7 +190,14 @@ impl<'a> Content<'a> {
     }
 
     fn read(&self, from: u64, end: u64) -> Result<Vec<u8>> {
-        read(self.archive, self.entry, from, end, self.awaited)
+        if !(self.awaited)() {
+            return Err(Error::Cancelled);
+        }
+        let len = end.min(self.entry.size).saturating_sub(from);
+        let mut bytes = vec![0; usize::try_from(len).expect("little more than a step")];
+        let read = self.archive.read_at(self.entry, from, &mut bytes)?;
+        bytes.truncate(read);
+        Ok(bytes)
     }
 
     /// Counts the line starts within the first `len` bytes, not counting the start of the part.

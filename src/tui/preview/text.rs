@@ -241,10 +241,15 @@ fn draw(text: &str, line: &Line, skipped: usize, theme: &Theme, area: Rect, buff
             buffer[(x, y)].set_style(role.style(theme));
         }
     }
-    for column in area.x..end {
-        let cell = &mut buffer[(column, y)];
+    mark_symbols(buffer, Rect { width: end - area.x, ..area }, theme.symbol);
+}
+
+/// Highlights the symbols of control characters in the first row of an area.
+pub fn mark_symbols(buffer: &mut Buffer, area: Rect, style: Style) {
+    for x in area.left()..area.right() {
+        let cell = &mut buffer[(x, area.y)];
         if cell.symbol().starts_with(|c| ('\u{2400}'..='\u{2426}').contains(&c)) {
-            cell.set_style(Style::new().patch(theme.symbol));
+            cell.set_style(style);
         }
     }
 }

@@ -13,10 +13,8 @@ pub const ONLY_NRA: &str = "Only NRA 5 archives in files can be changed";
 /// The message if the user has forbidden changes.
 pub const READ_ONLY: &str = "The browser was started with --read-only";
 
-/// The message for a write-protected file.
 pub const WRITE_PROTECTED: &str = "The file is write-protected";
 
-/// The message for a damaged archive.
 pub const DAMAGED: &str = "A damaged archive cannot be changed";
 
 /// Facts about the archive shown.

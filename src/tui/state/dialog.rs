@@ -296,7 +296,6 @@ impl Menu {
         Self { title: title.into(), lines: Vec::new(), items, cursor: 0, about: About::Choices }
     }
 
-    /// Most rows of text.
     const MAX_TEXT_ROWS: usize = 8;
     /// Columns before the text of an item, for its key.
     pub const TEXT: u16 = 3;

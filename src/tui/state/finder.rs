@@ -75,13 +75,11 @@ pub struct Finder {
 }
 
 impl Finder {
-    /// Starts a search.
     pub fn new(over: Over) -> Self {
         let (input, results) = (Input::default(), FindResponse::default());
         Self { over, whole: None, input, results, cursor: 0, answered: false }
     }
 
-    /// Shows search results.
     pub fn show_results(&mut self, results: FindResponse) {
         self.answered = !results.hits.is_empty() || results.complete || results.error.is_some();
         self.results = results;

@@ -58,7 +58,6 @@ pub struct Marks {
 }
 
 impl Marks {
-    /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }

@@ -110,12 +110,10 @@ impl State {
         self.screen.width < SMALLEST.0 || self.screen.height < SMALLEST.1
     }
 
-    /// Returns the areas of the screen.
     pub fn areas(&self) -> Areas {
         self.layout.areas(self.screen, self.settings.linear)
     }
 
-    /// Returns the columns of a list of this width.
     pub fn columns_in(&self, width: u16) -> Columns {
         let sorted = (!self.arrangement.wanted.is_natural()).then(|| self.arrangement.wanted.sort.column());
         Columns::new(width, self.layout.sizes.has_bars(), &self.layout.columns, sorted)
@@ -137,7 +135,6 @@ impl State {
         self.preview.due().into_iter().chain(message).min()
     }
 
-    /// Returns whether a line is being typed.
     pub fn is_typing(&self) -> bool {
         matches!(self.dialogs.last(), Some(Dialog::Prompt(_) | Dialog::Finder(_) | Dialog::Jump(_) | Dialog::Bookmark(_)))
     }

@@ -115,7 +115,6 @@ pub struct PendingChanges {
 }
 
 impl PendingChanges {
-    /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }

@@ -53,7 +53,6 @@ impl Map {
 }
 
 impl Sizes {
-    /// Returns whether bars are shown.
     pub fn has_bars(&self) -> bool {
         *self == Self::Bars
     }

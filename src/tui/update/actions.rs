@@ -87,19 +87,16 @@ fn handler(action: Action) -> Handler {
         A::Compact => |state, _, effects| compact::ask(state, effects),
         A::Revert => |state, _, _| revert::ask(state),
         A::Salvage => |state, _, _| salvage::ask(state),
-        A::ListDamaged => |state, _, effects| salvage::list_damaged(state, effects),
-        A::ListIntact => |state, _, effects| salvage::list_intact(state, effects),
+        A::ListDamaged | A::ListIntact => salvage::list,
         A::SalvageTo => |state, _, _| salvage::ask_output(state),
         // Other archives and commits.
         A::Archives => |state, _, effects| find::other_archives(state, effects),
         A::History => |state, _, effects| history::ask(state, effects),
-        A::PreviousCommit => |state, _, effects| history::step(state, false, effects),
-        A::NextCommit => |state, _, effects| history::step(state, true, effects),
+        A::PreviousCommit | A::NextCommit => history::step,
         A::Reload => |state, _, effects| history::reload(state, effects),
     }
 }
 
-/// Shows the keys.
 fn help(state: &mut State) {
     if !matches!(state.dialogs.last(), Some(Dialog::Help { .. })) {
         state.dialogs.push(Dialog::Help { place: state.place(), top: 0 });
@@ -116,9 +113,8 @@ fn quit(state: &mut State, effects: &mut Vec<Effect>) {
 /// Closes what is on top.
 fn back(state: &mut State, effects: &mut Vec<Effect>) {
     if !close_top(state, effects) {
-        let quit = state.settings.keymap.commands().find(|(command, _)| command.action == Action::Quit);
-        let key = quit.and_then(|(_, keys)| keys.first()).map_or_else(String::new, ToString::to_string);
-        state.notify(Tone::Info, format!("Nothing to close: {key} quits"));
+        let quit = state.settings.keymap.key(Action::Quit).map_or_else(String::new, |key| format!(": {key} quits"));
+        state.notify(Tone::Info, format!("Nothing to close{quit}"));
     }
 }
 

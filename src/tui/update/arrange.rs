@@ -43,7 +43,6 @@ pub fn request(state: &mut State, effects: &mut Vec<Effect>) {
     }
 }
 
-/// Returns the request for the wanted arrangement.
 fn wanted(state: &State) -> ArrangeRequest {
     ArrangeRequest {
         directory: state.listing.scope.directory.clone(),
@@ -85,7 +84,6 @@ fn stay(state: &mut State) {
     }
 }
 
-/// Changes the arrangement of the list.
 pub fn change(state: &mut State, arrangement: Arrangement, effects: &mut Vec<Effect>) {
     if arrangement == state.arrangement.wanted {
         return;
@@ -118,7 +116,6 @@ pub fn duplicates(state: &mut State, effects: &mut Vec<Effect>) {
     change(state, Arrangement { query, ..state.arrangement.wanted.clone() }, effects);
 }
 
-/// Filters the list.
 pub fn filter(state: &mut State, filter: String, effects: &mut Vec<Effect>) {
     change(state, Arrangement { filter, ..state.arrangement.wanted.clone() }, effects);
 }

@@ -33,7 +33,6 @@ pub fn reach(state: &mut State, path: EntryPath, effects: &mut Vec<Effect>) {
     go(state, path.parent(), Some(path), effects);
 }
 
-/// Starts a new list.
 pub fn list(state: &mut State, directory: Option<EntryPath>, order: Order, at: Option<EntryPath>, effects: &mut Vec<Effect>) {
     let scope = Scope { directory, open: state.tree.expanded(), order };
     // A range of marks belongs to one list.

@@ -111,7 +111,6 @@ fn keep(state: &mut State, rest: PendingChanges, message: &str) {
     }
 }
 
-/// Adds a pending change and shows a message.
 pub fn stage(state: &mut State, change: PendingChange) {
     if state.changes.writing.is_some() {
         return state.notify(Tone::Warning, WRITING);

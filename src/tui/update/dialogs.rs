@@ -300,7 +300,6 @@ fn press_finder(state: &mut State, key: Key, effects: &mut Vec<Effect>) -> bool 
     true
 }
 
-/// Inserts pasted text.
 pub fn paste(state: &mut State, text: &str, effects: &mut Vec<Effect>) {
     let whole = match state.dialogs.last_mut() {
         Some(Dialog::Prompt(prompt)) => {

@@ -7,7 +7,6 @@ use crate::state::{Dialog, State, Tone};
 use crate::update::passwords;
 use nra_format::entry::{Entry, Kind};
 
-/// The message where there is no entry.
 pub const NO_ENTRY: &str = "No entry here";
 
 /// Returns the entry under the cursor, or shows that there is none.
@@ -32,7 +31,6 @@ fn file(state: &mut State) -> Option<Entry> {
     Some(entry)
 }
 
-/// Shows all properties.
 pub fn inspect(state: &mut State, effects: &mut Vec<Effect>) {
     if let Some(entry) = current(state) {
         let (title, details) = (glyphs::printable_within(entry.path.name(), 60), Details::default());
@@ -41,7 +39,6 @@ pub fn inspect(state: &mut State, effects: &mut Vec<Effect>) {
     }
 }
 
-/// Copies the path to the clipboard.
 pub fn copy_path(state: &mut State, effects: &mut Vec<Effect>) {
     if let Some(entry) = current(state) {
         let text = format!("Copied {}", entry.path);
@@ -50,7 +47,6 @@ pub fn copy_path(state: &mut State, effects: &mut Vec<Effect>) {
     }
 }
 
-/// Copies the content to the clipboard.
 pub fn copy_content(state: &mut State, effects: &mut Vec<Effect>) {
     if let Some(entry) = file(state) {
         effects.push(state.request(Request::Content(entry)));

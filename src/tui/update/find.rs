@@ -57,7 +57,6 @@ pub fn renew(state: &mut State, archives: Vec<PathBuf>, effects: &mut Vec<Effect
     }
 }
 
-/// Searches for the typed text.
 pub fn typed(state: &mut State, effects: &mut Vec<Effect>) {
     let place = if state.layout.focus == Focus::List { Place::List } else { Place::Preview };
     let Some(Dialog::Finder(finder)) = state.dialogs.last_mut() else { return };
@@ -90,7 +89,6 @@ pub fn typed(state: &mut State, effects: &mut Vec<Effect>) {
     }
 }
 
-/// Ranks a few texts.
 fn ranked(pattern: &str, texts: &[String], goal: impl Fn(usize) -> Goal) -> FindResponse {
     let hit = |(index, matched): (usize, Vec<u32>)| Hit { goal: goal(index), text: texts[index].clone(), matched };
     let mut ranked = rank(pattern, texts);
@@ -104,7 +102,6 @@ fn ranked(pattern: &str, texts: &[String], goal: impl Fn(usize) -> Goal) -> Find
     FindResponse { matches: hits.len() as u64, hits, searched: texts.len() as u64, complete: true, error: None }
 }
 
-/// Shows search results.
 pub fn show_results(state: &mut State, answer: FindResponse) {
     if let Some(Dialog::Finder(finder)) = state.dialogs.last_mut() {
         finder.show_results(answer);

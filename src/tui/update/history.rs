@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::effect::{Effect, Request};
 use crate::glyphs;
+use crate::keymap::Action;
 use crate::open_target::OpenTarget;
 use crate::state::dialog::{Prompt, PromptKind};
 use crate::state::finder::SearchResults;
@@ -57,7 +58,8 @@ pub fn reload(state: &mut State, effects: &mut Vec<Effect>) {
 }
 
 /// Goes to the previous or next commit.
-pub fn step(state: &mut State, later: bool, effects: &mut Vec<Effect>) {
+pub fn step(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
+    let later = action == Action::NextCommit;
     if !has_history(state) {
         return;
     }

@@ -149,9 +149,8 @@ fn press(state: &mut State, typed: Typed, effects: &mut Vec<Effect>) {
     match action {
         Some(action) => actions::run(state, action, effects),
         None if state.dialogs.is_empty() => {
-            let help = state.settings.keymap.commands().find(|(command, _)| command.action == Action::Help);
-            let help =
-                help.and_then(|(_, keys)| keys.first()).map_or_else(String::new, |help| format!(": {help} shows the keys"));
+            let help = state.settings.keymap.key(Action::Help);
+            let help = help.map_or_else(String::new, |help| format!(": {help} shows the keys"));
             state.notify(Tone::Warning, format!("{key} is not assigned here{help}"));
         }
         None => {}

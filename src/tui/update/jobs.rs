@@ -55,7 +55,6 @@ pub fn selected(state: &mut State) -> Option<SelectedEntries> {
     Some(SelectedEntries { ranges, label, marked, content_bytes, above })
 }
 
-/// Asks for the target directory.
 pub fn ask_target(state: &mut State, effects: &mut Vec<Effect>) {
     let Some(chosen) = selected(state) else { return };
     let target = if state.jobs.last_target.is_empty() { "./".to_owned() } else { state.jobs.last_target.clone() };
@@ -91,7 +90,6 @@ pub fn extract_here(state: &mut State, effects: &mut Vec<Effect>) {
     }
 }
 
-/// Starts an extraction.
 pub fn extract(state: &mut State, chosen: SelectedEntries, target: &str, policy: usize, effects: &mut Vec<Effect>) {
     let SelectedEntries { ranges, label, marked, above, .. } = chosen;
     let task = Task::Extract {
@@ -149,12 +147,10 @@ pub fn check_output(output: &str) -> Result<Check, String> {
     Ok(Check::Output(path))
 }
 
-/// Starts a conversion.
 pub fn convert(state: &mut State, output: &str, effects: &mut Vec<Effect>) {
     state.start_job(format!("write {}", glyphs::printable(output.as_bytes())), Task::Convert { output: output.into() }, effects);
 }
 
-/// Shows the list of jobs.
 pub fn show(state: &mut State) {
     state.dialogs.push(Dialog::Jobs { job: state.jobs.at(0), top: Default::default() });
 }

@@ -10,7 +10,6 @@ use crate::state::dialog::{Jump, MAX_LINE, one_line};
 use crate::state::{Dialog, State, Tone};
 use crate::update::{actions, browse};
 
-/// Starts typing.
 pub fn begin(state: &mut State) {
     if let Some(line) = state.listing.current() {
         let from = line.row.place;
@@ -79,7 +78,6 @@ pub fn ask_again(state: &mut State, effects: &mut Vec<Effect>) {
     }
 }
 
-/// Moves the cursor to the row.
 pub fn move_to_row(state: &mut State, place: Result<Option<u64>, String>, effects: &mut Vec<Effect>) {
     let Some(Dialog::Jump(jump)) = state.dialogs.last_mut() else { return };
     jump.waiting = false;

@@ -13,7 +13,6 @@ use crate::state::{Focus, State, Tone};
 use crate::update::entry::NO_ENTRY;
 use crate::update::{actions, browse};
 
-/// Changes marks.
 pub fn mark(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
     let is_of_rows = matches!(action, Action::Mark | Action::MarkRange | Action::MarkAll | Action::MarkInvert);
     match action {

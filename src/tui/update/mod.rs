@@ -97,7 +97,6 @@ fn process(state: &mut State, event: Event, effects: &mut Vec<Effect>) {
     }
 }
 
-/// Processes an awaited response.
 fn handle_response(state: &mut State, id: RequestId, response: Response, effects: &mut Vec<Effect>) {
     state.requests.answer(id);
     state.input.copying &= id.kind != RequestKind::Copy;

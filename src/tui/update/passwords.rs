@@ -22,7 +22,6 @@ pub fn ask_first(state: &mut State) -> bool {
     sealed.is_some()
 }
 
-/// Asks for the password of the content.
 pub fn ask(state: &mut State, wrong: bool) {
     let (note, error) = if state.archive.has_keys_only() {
         ("content is encrypted; key, 64 hexadecimal digits:", "wrong key")

@@ -69,7 +69,6 @@ pub fn load_due(state: &mut State, effects: &mut Vec<Effect>) {
     load(state, effects, |pane| pane.wake(now));
 }
 
-/// Shows the preview in another form.
 pub fn choose_form(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
     let form = match action {
         Action::AsText => Form::Text,

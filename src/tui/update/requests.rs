@@ -12,7 +12,6 @@ use crate::task::Task;
 use crate::update::preview;
 
 impl State {
-    /// Makes a request.
     pub(crate) fn request(&mut self, request: Request) -> Effect {
         match &request {
             Request::Open(target, password) => {

@@ -33,18 +33,9 @@ pub fn ask(state: &mut State) {
     state.dialogs.push(Dialog::Menu(Menu { lines, ..Menu::new("Damage", items) }));
 }
 
-/// Lists damaged files.
-pub fn list_damaged(state: &mut State, effects: &mut Vec<Effect>) {
-    list(state, DAMAGED, effects);
-}
-
-/// Lists undamaged files.
-pub fn list_intact(state: &mut State, effects: &mut Vec<Effect>) {
-    list(state, INTACT, effects);
-}
-
-/// Lists files of the whole archive.
-fn list(state: &mut State, query: &str, effects: &mut Vec<Effect>) {
+/// Lists damaged or undamaged files of the whole archive.
+pub fn list(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
+    let query = if action == Action::ListDamaged { DAMAGED } else { INTACT };
     if state.layout.focus == Focus::Preview {
         preview::zoom(state, false, effects);
     }

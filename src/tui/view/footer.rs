@@ -18,7 +18,6 @@ use nra_text::{self, SizeStyle};
 /// Separator between notes.
 const SEPARATOR: &str = " · ";
 
-/// Draws the status line.
 pub fn status(state: &State, area: Rect, buffer: &mut Buffer) {
     let inner = Rect { x: area.x + 1, width: area.width - 2, ..area };
     let place = state.listing.position().map_or_else(String::new, |place| format!("{:.0} %", place * 100.0));
@@ -33,8 +32,7 @@ pub fn status(state: &State, area: Rect, buffer: &mut Buffer) {
     if state.status.message.is_none()
         && let Some(job) = state.jobs.running().last()
     {
-        let stop = state.settings.keymap.commands().find(|(command, _)| command.action == Action::StopShown);
-        let stop = stop.and_then(|(_, keys)| keys.first()).filter(|_| inner.width >= 70 && state.dialogs.is_empty());
+        let stop = state.settings.keymap.key(Action::StopShown).filter(|_| inner.width >= 70 && state.dialogs.is_empty());
         let stop = stop.map_or_else(String::new, |key| format!("  {key} stop"));
         // Notes on marks and pending changes keep their room, unless they are longer than the
         // job's.
@@ -137,19 +135,12 @@ pub fn previous_messages(state: &State, area: Rect, buffer: &mut Buffer) {
 /// Returns notes on marks, pending changes, filter and progress: the long form if there is room,
 /// else the short form, cut if necessary.
 fn notes(state: &State, room: usize) -> String {
-    let joined = |brief| {
-        let notes = all_notes(state, brief);
-        notes.join(SEPARATOR)
-    };
-    let long = joined(false);
+    let long = all_notes(state, false).join(SEPARATOR);
     if glyphs::width(&long) <= room {
-        return long;
+        long
+    } else {
+        glyphs::fit_start(&all_notes(state, true).join(SEPARATOR), room).into_owned()
     }
-    let brief = joined(true);
-    if glyphs::width(&brief) <= room {
-        return brief;
-    }
-    format!("{}…", glyphs::start(&brief, room.saturating_sub(1)))
 }
 
 fn all_notes(state: &State, brief: bool) -> Vec<String> {
@@ -194,7 +185,6 @@ fn about(entry: &Entry, room: usize) -> String {
     format!("{line}  {}", glyphs::printable_within(entry.path.name(), room))
 }
 
-/// Draws the hint line.
 pub fn hints(state: &State, area: Rect, buffer: &mut Buffer) {
     if area.is_empty() {
         return;

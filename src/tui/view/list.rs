@@ -2,10 +2,10 @@
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
-use ratatui::style::Style;
 
 use crate::glyphs;
 use crate::layout::{Column, Columns, FRONT};
+use crate::preview::text::mark_symbols;
 use crate::state::line::Line;
 use crate::state::marks::Marked;
 use crate::state::{Focus, Sizes, State};
@@ -178,16 +178,6 @@ fn name(state: &State, entry: &Entry, area: Rect, buffer: &mut Buffer) {
         x = put(buffer, area, x, 0, " → ", theme.dim);
         let left = usize::from(area.width.saturating_sub(x));
         put(buffer, area, x, 0, &glyphs::printable_within(&entry.target, left), theme.dim);
-    }
-}
-
-/// Highlights the symbols of control characters.
-fn mark_symbols(buffer: &mut Buffer, area: Rect, style: Style) {
-    for x in area.left()..area.right() {
-        let cell = &mut buffer[(x, area.y)];
-        if cell.symbol().starts_with(|c| ('\u{2400}'..='\u{2426}').contains(&c)) {
-            cell.set_style(style);
-        }
     }
 }
 

@@ -110,7 +110,6 @@ fn draw_choices(
     choices.cursor()
 }
 
-/// Replaces all non-ASCII characters.
 fn replace_non_ascii(buffer: &mut Buffer, area: Rect) {
     for position in area.positions() {
         let cell = &mut buffer[position];

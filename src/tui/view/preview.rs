@@ -59,9 +59,8 @@ pub fn view(state: &State, areas: &Areas, buffer: &mut Buffer) {
             let text = preview::view(loaded, scroll, theme, !state.dialogs.is_empty(), area, buffer);
             highlight(state.preview.needle.pattern(), theme, text, buffer);
             // The form was chosen for another file.
-            let auto = state.settings.keymap.commands().find(|(command, _)| command.action == Action::AsAuto);
             if let (Form::Image | Form::Table, Body::Details(_)) = (loaded.form, &loaded.body)
-                && let Some(key) = auto.and_then(|(_, keys)| keys.first())
+                && let Some(key) = state.settings.keymap.key(Action::AsAuto)
             {
                 put(buffer, area, 0, 1, &format!("Press {key} for the default preview"), theme.dim);
             }

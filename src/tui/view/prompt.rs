@@ -11,7 +11,6 @@ use crate::state::dialog::{Menu, Prompt};
 use crate::theme::Theme;
 use crate::view::{draw_choices, put};
 
-/// Draws a prompt and returns the cursor position.
 pub fn view(prompt: &Prompt, theme: &Theme, area: Rect, buffer: &mut Buffer) -> Option<Position> {
     let errors = frames::wrapped(frames::error_text(&prompt.error), area.width);
     // Input and error come first if there is not room for everything.

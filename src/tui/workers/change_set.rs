@@ -60,7 +60,6 @@ enum Addition {
 }
 
 impl<'a> ChangeSet<'a> {
-    /// Combines changes.
     pub fn of(archive: &'a dyn Archive, changes: &[PendingChange]) -> std::result::Result<Self, ChangeError> {
         Self::combine(archive, changes).map_err(|(_, why)| why)
     }

@@ -22,7 +22,6 @@ const MAX_HITS: usize = 200;
 const MAX_KEPT: usize = 48 << 20;
 /// Interval, in paths, for checking whether the search was cancelled.
 const STRIDE: u64 = 4_096;
-/// Interval between reports.
 const REPORT_INTERVAL: Duration = Duration::from_millis(60);
 /// Earliest time of the first report. Without hits, it is sent after `REPORT_INTERVAL`.
 const FIRST_REPORT: Duration = Duration::from_millis(10);

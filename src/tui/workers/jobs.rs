@@ -51,7 +51,6 @@ fn message(text: &str) -> String {
 /// Most jobs that run at once: each may use all processors, and needs memory.
 const AT_ONCE: usize = 2;
 
-/// A job in the queue.
 struct Turn {
     id: JobId,
     /// It writes an archive.
@@ -73,7 +72,6 @@ impl Queue {
         self.turns.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes the state of a job.
     fn update(&self, id: JobId, change: impl FnOnce(&mut Turn)) {
         self.turns().iter_mut().find(|turn| turn.id == id).map(change);
         self.changed.notify_all();
@@ -187,7 +185,6 @@ impl Jobs {
         self.queue.update(id, |turn| turn.stopped = true);
     }
 
-    /// Pauses or resumes a job.
     pub fn pause(&self, id: JobId, pause: bool) {
         self.queue.update(id, |turn| turn.paused = pause);
     }
@@ -201,7 +198,6 @@ impl Drop for Jobs {
     }
 }
 
-/// Returns whether a job writes an archive.
 fn writes(task: &Task) -> bool {
     match task {
         Task::Change { .. } | Task::Revert { .. } | Task::Compact { .. } | Task::Convert { .. } | Task::Salvage { .. } => true,
@@ -467,7 +463,6 @@ impl JobMonitor {
         }
     }
 
-    /// Reports the end.
     pub fn end(&self, ending: Ending, text: String) {
         let hidden = self.warnings[2].load(Ordering::Relaxed);
         if hidden > 0 {

@@ -64,7 +64,6 @@ impl Workers {
         Self { context, threads: HashMap::new(), jobs: jobs::Jobs::default() }
     }
 
-    /// Returns the archive that is open.
     pub fn archive(&self) -> &Arc<dyn Archive> {
         &self.context.archive
     }
@@ -89,7 +88,6 @@ impl Workers {
         self.context.awaited.cancel_all();
     }
 
-    /// Asks a job to stop.
     pub fn stop(&self, id: JobId) {
         self.jobs.stop(id);
     }
@@ -113,7 +111,6 @@ impl Workers {
         None
     }
 
-    /// Passes a request to its worker.
     fn request(&mut self, id: RequestId, request: Request) {
         let archive = Arc::clone(&self.context.archive);
         let mut finder = None;

@@ -122,7 +122,6 @@ pub fn occurrences(archive: &dyn Archive, request: &OccurrencesRequest, responde
 /// Most content that clipboards of terminals accept, bytes.
 const CLIPBOARD: u64 = 64 << 10;
 
-/// Reads the content of an entry for the clipboard.
 pub fn content(archive: &dyn Archive, entry: &Entry) -> Response {
     if entry.size > CLIPBOARD {
         return Response::Content(Err("The content is too large for the clipboard: 64 KiB at most".to_owned()));

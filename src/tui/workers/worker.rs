@@ -23,7 +23,6 @@ pub fn catch_fault<T>(failed: T, work: impl FnOnce() -> T) -> T {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or(failed)
 }
 
-/// What all workers share.
 pub struct WorkerContext {
     pub archive: Arc<dyn Archive>,
     pub events: Sender<Event>,

@@ -83,7 +83,6 @@ pub struct Pane {
 }
 
 impl Pane {
-    /// Returns the entry that is shown.
     pub fn entry(&self) -> Option<&Entry> {
         self.entry.as_ref()
     }
@@ -163,7 +162,6 @@ impl Pane {
         self.go(top);
     }
 
-    /// Sets the size of the pane.
     pub fn resize(&mut self, (width, height): (u16, u16)) -> Option<PreviewRequest> {
         // The first row describes the picture.
         self.refit(width, Canvas { cells: (width, height.saturating_sub(1)), ..self.canvas })
@@ -249,7 +247,6 @@ impl Pane {
             && self.entry.as_ref().is_some_and(|entry| entry.kind == Kind::File)
     }
 
-    /// Scrolls by rows.
     pub fn step(&mut self, rows: isize, height: usize) -> Option<PreviewRequest> {
         let Some(Ok(preview)) = &self.preview else { return None };
         let window = preview.body.scrolled();
@@ -326,7 +323,6 @@ impl Pane {
         Some(self.request(0, None, 0))
     }
 
-    /// Scrolls to the side.
     pub fn side(&mut self, columns: isize) {
         self.scroll.left = self.scroll.left.saturating_add_signed(columns).min(8 << 10);
     }
@@ -369,7 +365,6 @@ impl Pane {
         (self.scroll.top, self.scroll.part) = (top.row, top.part);
     }
 
-    /// Returns the loaded rows.
     fn rows(&self) -> Option<&dyn Scrolled> {
         match &self.preview {
             Some(Ok(preview)) => Some(preview.body.scrolled()),

@@ -71,7 +71,6 @@ impl Pane {
         }
     }
 
-    /// Returns whether occurrences are being counted.
     pub fn is_counting(&self) -> bool {
         self.stops.as_ref().is_some_and(|stops| !stops.all)
     }
@@ -86,7 +85,6 @@ impl Pane {
         self.seeking
     }
 
-    /// Returns whether it is a search for text.
     pub fn is_seeking_text(&self) -> bool {
         self.seeking && self.seeking_text
     }

@@ -38,7 +38,7 @@ pub struct BackgroundRun {
 impl BackgroundRun {
     pub(super) fn new(session: Session, signals: Handle) -> Self {
         // Nothing is shown, so no response is awaited.
-        session.workers.rest();
+        session.workers.cancel_all();
         let (mut queue, mut awaited) = (VecDeque::new(), Vec::new());
         let running = session.state.jobs.running().count();
         if running > 0 && session.detached {

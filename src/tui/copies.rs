@@ -19,7 +19,7 @@ pub struct Copies(Arc<Mutex<Vec<TempDir>>>);
 
 impl Copies {
     /// Creates an empty file for a copy of the entry with this name, and returns its path.
-    pub fn begin(&self, name: &[u8]) -> io::Result<PathBuf> {
+    pub fn create(&self, name: &[u8]) -> io::Result<PathBuf> {
         let directory = tempfile::Builder::new().prefix("nra-").permissions(PermissionsExt::from_mode(0o700)).tempdir()?;
         let path = directory.path().join(harmless(name));
         File::create_new(&path)?;
@@ -70,7 +70,7 @@ mod tests {
     #[test]
     fn copies_are_deleted_on_exit() {
         let copies = Copies::default();
-        let [first, second, third] = [b"a", b"a", b"b"].map(|name| copies.begin(name).unwrap());
+        let [first, second, third] = [b"a", b"a", b"b"].map(|name| copies.create(name).unwrap());
         let mut file = File::options().write(true).open(&first).unwrap();
         let remover = copies.remover();
         copies.remove(&second);
@@ -84,7 +84,7 @@ mod tests {
     #[test]
     fn signal_deletes_all_copies() {
         let copies = Copies::default();
-        let path = copies.begin(b"a").unwrap();
+        let path = copies.create(b"a").unwrap();
         copies.remover()();
         assert!(!path.parent().unwrap().exists());
     }

@@ -78,8 +78,8 @@ pub fn fit(text: &str, columns: usize) -> Cow<'_, str> {
         0 => Cow::Borrowed(""),
         1 => Cow::Borrowed("…"),
         _ => {
-            let behind = (columns - 1) / 2;
-            Cow::Owned(format!("{}…{}", start(text, columns - 1 - behind), end(text, behind)))
+            let tail = (columns - 1) / 2;
+            Cow::Owned(format!("{}…{}", start(text, columns - 1 - tail), end(text, tail)))
         }
     }
 }
@@ -134,8 +134,8 @@ pub fn wrapped(text: &str, width: usize) -> impl Iterator<Item = &str> {
             Some(space) if fits.len() < rest.len() && space > 0 => space,
             _ => fits.len(),
         };
-        let (line, behind) = rest.split_at(cut);
-        rest = behind.trim_start();
+        let (line, tail) = rest.split_at(cut);
+        rest = tail.trim_start();
         Some(line)
     })
 }

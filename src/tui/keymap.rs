@@ -239,17 +239,17 @@ impl Keymap {
         let index =
             COMMANDS.iter().position(|command| command.name == name).ok_or_else(|| format!("unknown command '{name}'"))?;
         let places = COMMANDS[index].places;
-        let mut taken = Vec::new();
+        let mut removed = Vec::new();
         for (at, (command, others)) in COMMANDS.iter().zip(&mut self.keys).enumerate() {
             if command.places & places != 0 {
                 let lost = others.iter().filter(|key| at != index && keys.contains(key));
-                taken.extend(lost.map(|key| (*key, command.name)));
+                removed.extend(lost.map(|key| (*key, command.name)));
                 others.retain(|key| !keys.contains(key));
             }
         }
         self.keys[index] = keys;
         *self = Self::new(std::mem::take(&mut self.keys));
-        Ok(taken)
+        Ok(removed)
     }
 
     fn new(keys: Vec<Vec<Key>>) -> Self {
@@ -354,7 +354,7 @@ mod tests {
             assert!(names.insert(command.name), "two commands are called {}", command.name);
             for place in Place::ALL.into_iter().filter(|place| command.works_in(*place)) {
                 for key in keys {
-                    assert!(seen.insert((place, *key)), "{key} is taken where {} wants it", command.name);
+                    assert!(seen.insert((place, *key)), "{key} is removed where {} wants it", command.name);
                 }
             }
         }

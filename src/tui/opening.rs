@@ -70,10 +70,10 @@ pub fn open(
             None => Failure::Error(error_message(&error)),
         }),
     };
-    let (turn, is_awaited, events) = (Arc::clone(&session.turn), session.workers.awaits(id), events.clone());
+    let (previous, is_awaited, events) = (Arc::clone(&session.opening), session.workers.awaits(id), events.clone());
     thread::spawn(move || {
         let fault = Response::Failed(Failure::Error(FAULT.to_owned()));
-        let response = in_turn(&turn, is_awaited, || catch_fault(fault, open));
+        let response = after_previous(&previous, is_awaited, || catch_fault(fault, open));
         response.map(|response| drop(events.send(Event::Response(id, response))))
     });
 }
@@ -99,8 +99,8 @@ pub fn list_commits(id: RequestId, session: &Session, events: &Sender<Event>, op
 
 /// Does work after earlier work has ended, unless it was cancelled meanwhile. A cancelled opening
 /// keeps reading for a while, so repeated attempts would otherwise read several archives at once.
-fn in_turn<T>(turn: &Mutex<()>, is_awaited: impl Fn() -> bool, work: impl FnOnce() -> T) -> Option<T> {
-    let _turn = turn.lock().unwrap_or_else(PoisonError::into_inner);
+fn after_previous<T>(opening: &Mutex<()>, is_awaited: impl Fn() -> bool, work: impl FnOnce() -> T) -> Option<T> {
+    let _opening = opening.lock().unwrap_or_else(PoisonError::into_inner);
     is_awaited().then(work)
 }
 
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn one_archive_is_opened_at_a_time() {
-        let turn = Mutex::new(());
+        let previous = Mutex::new(());
         let (at_once, most, awaited) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicBool::new(true));
         let open = || {
             most.fetch_max(at_once.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
@@ -137,7 +137,7 @@ mod tests {
             at_once.fetch_sub(1, Ordering::SeqCst);
         };
         let done = thread::scope(|scope| {
-            let tries = [0; 4].map(|_| scope.spawn(|| in_turn(&turn, || awaited.swap(false, Ordering::SeqCst), open)));
+            let tries = [0; 4].map(|_| scope.spawn(|| after_previous(&previous, || awaited.swap(false, Ordering::SeqCst), open)));
             tries.map(|one| one.join().expect("it does not panic")).into_iter().flatten().count()
         });
         // Cancelled work is not started.

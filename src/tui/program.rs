@@ -198,7 +198,7 @@ mod tests {
         );
         let edit = |editor: &str, limit| {
             let copies = Copies::default();
-            let path = copies.begin(b"bad\x1b name.txt")?;
+            let path = copies.create(b"bad\x1b name.txt")?;
             copy_to(&*archive, &entry, &path, limit, &|| true)?;
             super::edit(editor, &path)
         };
@@ -214,7 +214,7 @@ mod tests {
         assert!(edit("true", 5).unwrap_err().to_string().contains("5 B at most"));
         // A cancelled copy is not made.
         let (copies, is_awaited) = (Copies::default(), || false);
-        let copy = copies.begin(b"a").unwrap();
+        let copy = copies.create(b"a").unwrap();
         assert!(copy_to(&*archive, &entry, &copy, 6, &is_awaited).unwrap_err().to_string().contains("stopped"));
         assert!(!copy.exists());
     }

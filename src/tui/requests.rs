@@ -85,7 +85,7 @@ impl Requests {
     }
 
     /// Records a response.
-    pub fn answer(&mut self, id: RequestId) {
+    pub fn record_response(&mut self, id: RequestId) {
         let slot = &mut self.slots[id.kind as usize];
         slot.unanswered = slot.unanswered.saturating_sub(1);
     }
@@ -150,10 +150,10 @@ mod tests {
         let (open, marks) = (requests.make(RequestKind::Open), requests.make(RequestKind::Marks));
         let more = requests.make(RequestKind::Marks);
         assert!(requests.awaits(open) && requests.awaits(marks) && requests.awaits(more));
-        requests.answer(marks);
-        requests.answer(open);
+        requests.record_response(marks);
+        requests.record_response(open);
         assert!(requests.is_unanswered(RequestKind::Marks));
-        requests.answer(more);
+        requests.record_response(more);
         assert!(!requests.is_unanswered(RequestKind::Marks) && requests.is_made(RequestKind::Marks));
         let next = requests.make(RequestKind::Open);
         assert!(!requests.awaits(open) && requests.awaits(next));

@@ -226,7 +226,7 @@ fn listed(
     let clamp = |place: u64| usize::try_from(place).unwrap_or(len).min(len);
     // Rows before a place, and from it on.
     let around = |place: usize| (place, count.saturating_sub(count / 2).max(count.saturating_sub(place)));
-    let (at, behind) = match want {
+    let (at, after) = match want {
         Want::Start => (0, count),
         Want::End => (len, 0),
         Want::After(place) => (clamp(place.saturating_add(1)), count),
@@ -239,7 +239,7 @@ fn listed(
     };
     let mut page = Page { below, ..Page::default() };
     // No rows are needed before the start or before an `After` place.
-    let front = if matches!(want, Want::Start | Want::After(_)) { 0 } else { count - behind };
+    let front = if matches!(want, Want::Start | Want::After(_)) { 0 } else { count - after };
     let mut read = |places: &mut dyn Iterator<Item = usize>, rows: &mut Vec<Row>| -> Result<Option<usize>> {
         let (mut names, mut reached) = (0, None);
         while names < MAX_NAMES
@@ -265,7 +265,7 @@ fn listed(
     };
     let (mut rows, mut later) = (Vec::new(), Vec::new());
     let first = read(&mut (at.saturating_sub(front)..at).rev(), &mut rows)?.unwrap_or(at);
-    let last = read(&mut (at..at.saturating_add(behind).min(len)), &mut later)?.map_or(at, |last| last + 1);
+    let last = read(&mut (at..at.saturating_add(after).min(len)), &mut later)?.map_or(at, |last| last + 1);
     rows.reverse();
     page.at = if matches!(want, Want::Around(_) | Want::AroundPath(_)) { rows.len() } else { 0 };
     rows.extend(later);

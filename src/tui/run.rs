@@ -98,7 +98,7 @@ pub fn run(archive: Option<Opened>, options: &Options) -> io::Result<BackgroundR
     };
     session.keyboard = Some(Keyboard::start(typed(&sender, reply.typed), &sender));
     let ended = loop {
-        effects = match session.turn(effects, screen.terminal()).and_then(|next| {
+        effects = match session.run(effects, screen.terminal()).and_then(|next| {
             if matches!(next, Effect::Quit | Effect::Detach) {
                 Ok(None)
             } else {
@@ -194,7 +194,7 @@ fn perform(
 /// Makes a copy of content for an editor on a thread. Returns whether it was made at once; until
 /// then, keys typed are for the editor.
 fn copy_for_editor(id: RequestId, entry: Entry, session: &Session, events: &Sender<Event>, limit: u64) -> io::Result<bool> {
-    let copy = session.copies.begin(entry.path.name())?;
+    let copy = session.copies.create(entry.path.name())?;
     let archive = Arc::clone(session.workers.archive());
     let (events, is_awaited) = (events.clone(), session.workers.awaits(id));
     let (running, has_ended) = bounded::<()>(0);
@@ -214,7 +214,7 @@ fn copy_response(copy: io::Result<PathBuf>) -> Response {
 
 /// Makes a copy of content and opens it in the default program, on a thread.
 fn launch(entry: Entry, session: &Session, events: &Sender<Event>, options: &Options) -> io::Result<()> {
-    let copy = session.copies.begin(entry.path.name())?;
+    let copy = session.copies.create(entry.path.name())?;
     let (archive, events) = (Arc::clone(session.workers.archive()), events.clone());
     let (launcher, limit) = (options.config.launcher.clone(), options.config.limits.copy);
     thread::spawn(move || {

@@ -23,7 +23,7 @@ use crate::workers::Workers;
 use nra_format::archive::Archive;
 
 /// Time to wait for the rows of a new list before an empty one is drawn.
-const PATIENCE: Duration = Duration::from_millis(20);
+const MAX_WAIT: Duration = Duration::from_millis(20);
 /// Shortest time between two frames.
 const FRAME: Duration = Duration::from_millis(8);
 /// Most events processed before the screen is drawn.
@@ -45,7 +45,7 @@ pub struct Session {
     /// Archives that have been opened and are not shown yet.
     pub(super) opened: Arc<Mutex<HashMap<RequestId, Found>>>,
     /// Locked by the thread that opens an archive.
-    pub(super) turn: Arc<Mutex<()>>,
+    pub(super) opening: Arc<Mutex<()>>,
     /// Path of the archive shown, or of the outermost one around it.
     pub(super) file: PathBuf,
     /// The archives around this one, the outermost first.
@@ -74,7 +74,7 @@ impl Session {
             keyboard: None,
             outside,
             opened,
-            turn: Arc::default(),
+            opening: Arc::default(),
             file: PathBuf::new(),
             outer: Vec::new(),
             copies: Copies::default(),
@@ -85,7 +85,7 @@ impl Session {
     }
 
     /// Runs until an effect is for the caller.
-    pub fn turn<B: Backend<Error = io::Error>>(
+    pub fn run<B: Backend<Error = io::Error>>(
         &mut self,
         mut effects: Vec<Effect>,
         terminal: &mut Terminal<B>,
@@ -104,8 +104,8 @@ impl Session {
             let since = *self.pending.get_or_insert_with(Instant::now);
             if !pending {
                 self.pending = None;
-            } else if let Some(patience) = PATIENCE.checked_sub(since.elapsed()) {
-                if let Ok(event) = self.events.recv_timeout(patience) {
+            } else if let Some(wait) = MAX_WAIT.checked_sub(since.elapsed()) {
+                if let Ok(event) = self.events.recv_timeout(wait) {
                     effects = self.process_all(event);
                 }
                 continue;
@@ -196,7 +196,7 @@ impl Session {
             } else {
                 self.outer.truncate(facts.depth);
             }
-            self.workers.turn_to(&archive);
+            self.workers.set_archive(&archive);
         }
         let effects = update(&mut self.state, event, self.started.elapsed());
         self.workers.publish(&self.state.requests);
@@ -244,7 +244,7 @@ mod tests {
         let entry = archive.entry(0).unwrap();
         for given_up in [false, true] {
             let Effect::Request(id, _) = session.state.request(Request::Copy(entry.clone())) else { unreachable!() };
-            let copy = session.copies.begin(b"a").unwrap();
+            let copy = session.copies.create(b"a").unwrap();
             if given_up {
                 session.state.requests.cancel(RequestKind::Copy);
             }

@@ -19,7 +19,7 @@ const LONGEST: Duration = Duration::from_secs(2);
 /// Longest time between two parts of a late response.
 const LATE: Duration = Duration::from_millis(300);
 /// Longest response, bytes.
-const MAX_ANSWER: usize = 1024;
+const MAX_REPLY: usize = 1024;
 
 /// The response of the terminal.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -43,9 +43,9 @@ pub fn query(background: bool) -> io::Result<TerminalReply> {
     timed.special_codes[SpecialCodeIndex::VMIN] = 0;
     timed.special_codes[SpecialCodeIndex::VTIME] = TENTHS;
     tcsetattr(stdin(), OptionalActions::Now, &timed)?;
-    let answer = ask(background);
+    let reply = ask(background);
     tcsetattr(stdin(), OptionalActions::Now, &before)?;
-    Ok(parse_reply(&answer?))
+    Ok(parse_reply(&reply?))
 }
 
 fn ask(background: bool) -> io::Result<Vec<u8>> {
@@ -54,29 +54,29 @@ fn ask(background: bool) -> io::Result<Vec<u8>> {
     let queries: &[u8] = if background { b"\x1b]11;?\x1b\\\x1b[c" } else { b"\x1b[c" };
     stdout().write_all(queries)?;
     stdout().flush()?;
-    let (mut answer, mut part, started) = (Vec::new(), [0; 256], Instant::now());
-    while answer.len() < MAX_ANSWER && attributes(&answer).is_none() && started.elapsed() < LONGEST {
+    let (mut reply, mut part, started) = (Vec::new(), [0; 256], Instant::now());
+    while reply.len() < MAX_REPLY && attributes(&reply).is_none() && started.elapsed() < LONGEST {
         match rustix::io::read(stdin(), &mut part) {
             Ok(0) => break,
-            Ok(len) => answer.extend(&part[..len]),
+            Ok(len) => reply.extend(&part[..len]),
             Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
     }
-    Ok(answer)
+    Ok(reply)
 }
 
 /// Separates responses from keys.
 fn parse_reply(bytes: &[u8]) -> TerminalReply {
     let mut rest = bytes.to_vec();
     let sixel = attributes(&rest).is_some_and(|(start, end)| {
-        let answer: Vec<u8> = rest.drain(start..=end).collect();
+        let reply: Vec<u8> = rest.drain(start..=end).collect();
         // The first number is the class of the terminal, the others are its features.
-        answer[3..answer.len() - 1].split(|byte| *byte == b';').skip(1).any(|number| number == b"4")
+        reply[3..reply.len() - 1].split(|byte| *byte == b';').skip(1).any(|number| number == b"4")
     });
     let background = color(&rest).and_then(|(start, end)| {
-        let answer: Vec<u8> = rest.drain(start..end).collect();
-        let text = std::str::from_utf8(&answer[5..]).ok()?;
+        let reply: Vec<u8> = rest.drain(start..end).collect();
+        let text = std::str::from_utf8(&reply[5..]).ok()?;
         let text = text.trim_end_matches(['\x07', '\\', '\x1b']);
         Some(if lightness(text)? > 0.5 { Background::Light } else { Background::Dark })
     });
@@ -91,20 +91,20 @@ pub fn begins_late(event: &Event) -> bool {
 /// Reads the rest of a late response from `next`, which returns `None` after a time-out. Returns
 /// the keys if it was not a response.
 pub fn rest_of_late(next: &mut dyn FnMut(Duration) -> io::Result<Option<Event>>) -> io::Result<Option<Vec<Event>>> {
-    let mut taken = Vec::new();
-    while taken.len() < MAX_ANSWER
+    let mut events = Vec::new();
+    while events.len() < MAX_REPLY
         && let Some(event) = next(LATE)?
     {
         if is_key(&event, "ctrl-g") || is_key(&event, "alt-\\") {
             return Ok(None);
         }
-        let follows = taken.len() >= 3 || is_key(&event, ["1", "1", ";"][taken.len()]);
-        taken.push(event);
+        let follows = events.len() >= 3 || is_key(&event, ["1", "1", ";"][events.len()]);
+        events.push(event);
         if !follows {
             break;
         }
     }
-    Ok(Some(taken))
+    Ok(Some(events))
 }
 
 fn is_key(event: &Event, name: &str) -> bool {
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn background_is_detected_and_keys_are_kept() {
-        for (answer, background) in [
+        for (reply, background) in [
             ("rgb:ffff/ffff/ffff\x07", Some(Background::Light)),
             ("rgb:1e1e/1e1e/2e2e\x1b\\", Some(Background::Dark)),
             ("rgb:f/f/8\x07", Some(Background::Light)),
@@ -189,11 +189,11 @@ mod tests {
             ("white\x07", None),
             ("rgb:fffffffffffffff/0/0\x07", None),
         ] {
-            let bytes = format!("j\x1b]11;{answer}/\x1b[?62;4ck\r");
+            let bytes = format!("j\x1b]11;{reply}/\x1b[?62;4ck\r");
             assert_eq!(
                 parse_reply(bytes.as_bytes()),
                 TerminalReply { background, sixel: true, typed: keys("j / k enter") },
-                "{answer:?}"
+                "{reply:?}"
             );
         }
         // Silence, with keys.

@@ -100,15 +100,15 @@ impl Scrolled for Page {
     }
 
     fn row(&self, offset: u64) -> usize {
-        let behind = self.rows.partition_point(|row| row.offset <= offset);
-        if offset == 0 { 0 } else { (self.above() + behind).saturating_sub(1) }
+        let next = self.rows.partition_point(|row| row.offset <= offset);
+        if offset == 0 { 0 } else { (self.above() + next).saturating_sub(1) }
     }
 
     fn numbered(&self, number: u64) -> Option<Seek> {
         self.separator.map(|separator| Seek::Row(number, separator))
     }
 
-    fn holds(&self, row: usize, pattern: &regex::bytes::Regex) -> bool {
+    fn matches(&self, row: usize, pattern: &regex::bytes::Regex) -> bool {
         let matches = |text: &String| pattern.is_match(text.as_bytes());
         match self.facts.get(row) {
             Some((label, value)) => matches(label) || matches(value),
@@ -157,13 +157,13 @@ fn page(window: &Window, separator: u8, encoding: Encoding) -> Page {
     let mut at = first;
     let mut end = first;
     while at < bytes.len() {
-        let (cells, behind, whole) = row(&bytes[at..], separator, encoding);
+        let (cells, len, whole) = row(&bytes[at..], separator, encoding);
         // A row that is longer than the window is shown as far as it is loaded.
         if !whole && !at_end && !rows.is_empty() {
             break;
         }
         rows.push(Row { offset: offset + at as u64, cells });
-        at += behind;
+        at += len;
         end = at;
     }
     let format = if separator == b'\t' { "TSV" } else { "CSV" };

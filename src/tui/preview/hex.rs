@@ -141,8 +141,9 @@ pub fn view(page: &Page, scroll: Scroll, theme: &Theme, area: Rect, buffer: &mut
     } else {
         (area, Rect::default())
     };
-    let behind = usize::try_from(at.saturating_sub(page.offset)).ok().and_then(|from| page.bytes.get(from..)).unwrap_or_default();
-    for (y, line) in (below.top()..below.bottom()).zip(numbers_of(behind)) {
+    let following =
+        usize::try_from(at.saturating_sub(page.offset)).ok().and_then(|from| page.bytes.get(from..)).unwrap_or_default();
+    for (y, line) in (below.top()..below.bottom()).zip(numbers_of(following)) {
         buffer.set_stringn(below.x, y, fitting(&line, usize::from(below.width)), usize::from(below.width), theme.dim);
     }
     let digits = if page.size > u64::from(u32::MAX) { 12 } else { 8 };

@@ -148,7 +148,7 @@ pub trait Scrolled {
     }
 
     /// Returns whether a row matches a pattern. Only called for windows with the whole content.
-    fn holds(&self, row: usize, pattern: &regex::bytes::Regex) -> bool {
+    fn matches(&self, row: usize, pattern: &regex::bytes::Regex) -> bool {
         let _ = (row, pattern);
         false
     }

@@ -116,7 +116,7 @@ pub fn place(archive: &dyn Archive, entry: &Entry, seek: &Seek, awaited: &dyn Fn
 /// Collects the offsets of all matches in ascending order; with `by_line`, only the first match of
 /// each line. `tell` receives the matches so far after each step. Returns the matches and whether
 /// they are complete.
-pub fn stops(
+pub fn occurrences(
     archive: &dyn Archive,
     entry: &Entry,
     needle: &str,
@@ -134,8 +134,8 @@ pub fn stops(
     let (mut at, mut counted) = (0, Some(0));
     while at < entry.size {
         let (len, bytes) = content.step(|len| at..at + len + overlap)?;
-        let behind = |start: usize| encoding.lines(&bytes[start..]).next().map(|behind| at + (start + behind) as u64);
-        counted = counted.or_else(|| behind(0));
+        let next_line = |start: usize| encoding.lines(&bytes[start..]).next().map(|next| at + (start + next) as u64);
+        counted = counted.or_else(|| next_line(0));
         for start in content.matches(&pattern, &bytes).take_while(|start| (*start as u64) < len) {
             let place = at + start as u64;
             if counted.is_none_or(|counted| place < counted) {
@@ -145,7 +145,7 @@ pub fn stops(
                 return Ok((places, false));
             }
             places.push(place);
-            counted = if by_line { behind(start / encoding.unit() * encoding.unit()) } else { Some(place + 1) };
+            counted = if by_line { next_line(start / encoding.unit() * encoding.unit()) } else { Some(place + 1) };
         }
         tell(&places);
         at += len;
@@ -425,7 +425,7 @@ mod tests {
         let count = |number: u64, needle: &str, by_line| {
             let mut reports = 0;
             let entry = archive.entry(number).unwrap();
-            let (places, all) = stops(&*archive, &entry, needle, by_line, &|| true, &mut |_| reports += 1).unwrap();
+            let (places, all) = occurrences(&*archive, &entry, needle, by_line, &|| true, &mut |_| reports += 1).unwrap();
             assert!(all && reports > 0);
             places
         };

@@ -155,8 +155,8 @@ mod tests {
         let (_, file) = bytes.split_once("\x1b]1337;File=").unwrap();
         let (head, payload) = file.split_once(':').unwrap();
         assert!(head.contains("inline=1") && head.contains("width=64px;height=48px"), "{head}");
-        let (payload, behind) = payload.split_once('\x07').unwrap();
-        assert_eq!(behind, "\x1b8\x1b[C");
+        let (payload, rest) = payload.split_once('\x07').unwrap();
+        assert_eq!(rest, "\x1b8\x1b[C");
         let image = image::load_from_memory(&STANDARD.decode(payload).unwrap()).unwrap();
         assert_eq!(image.to_rgb8(), picture(64, 48).to_rgb8());
     }
@@ -167,8 +167,8 @@ mod tests {
         let (bytes, alone) = bytes(&encoded);
         assert_eq!(alone, 7 * 3 - 1);
         let (_, sixels) = bytes.split_once("\x1bP").unwrap();
-        let (sixels, behind) = sixels.split_once("\x1b\\").unwrap();
-        assert_eq!(behind, "\x1b8\x1b[C");
+        let (sixels, rest) = sixels.split_once("\x1b\\").unwrap();
+        assert_eq!(rest, "\x1b8\x1b[C");
         let (_, data) = sixels.split_once('q').unwrap();
         assert!(data.starts_with("\"1;1;64;48"), "{data:.40}");
         assert_eq!(data.trim_end_matches('-').matches('-').count() + 1, 8, "bands of six rows");

@@ -85,7 +85,7 @@ impl Scrolled for Page {
         self.at_end
     }
 
-    fn holds(&self, row: usize, pattern: &regex::bytes::Regex) -> bool {
+    fn matches(&self, row: usize, pattern: &regex::bytes::Regex) -> bool {
         self.lines.get(row).is_some_and(|line| pattern.is_match(line.text.as_bytes()))
     }
 
@@ -124,7 +124,7 @@ fn page(window: &Window, anchor: Option<(u64, u64)>, encoding: Encoding) -> Page
         _ if begin == 0 => Some(1),
         Some((place, number)) if (begin..=end).contains(&place) => {
             let place = usize::try_from(place - offset).expect("within the window");
-            number.checked_sub(breaks.iter().filter(|&&behind| first < behind && behind <= place).count() as u64)
+            number.checked_sub(breaks.iter().filter(|&&start| first < start && start <= place).count() as u64)
         }
         _ => None,
     };
@@ -192,7 +192,7 @@ pub fn parts(text: &str, columns: usize) -> impl Iterator<Item = &str> {
         let text = rest?;
         let part = glyphs::start(text, columns);
         // If no letter fits, nothing after it does either.
-        rest = Some(&text[part.len()..]).filter(|behind| !behind.is_empty() && !part.is_empty());
+        rest = Some(&text[part.len()..]).filter(|tail| !tail.is_empty() && !part.is_empty());
         Some(part)
     })
 }

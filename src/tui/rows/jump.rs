@@ -41,8 +41,8 @@ pub fn place(
             let is_one =
                 |number: u64| ranges.iter().any(|(directory, range)| range.contains(&number) && is_child(number, *directory));
             let from = usize::try_from(from).unwrap_or(numbers.len()).min(numbers.len());
-            for (looked, index) in (0u64..).zip((from..numbers.len()).chain(0..from)) {
-                if looked.is_multiple_of(STRIDE) && !go_on() {
+            for (count, index) in (0u64..).zip((from..numbers.len()).chain(0..from)) {
+                if count.is_multiple_of(STRIDE) && !go_on() {
                     return Err(Error::Cancelled);
                 }
                 if is_one(numbers[index]) {

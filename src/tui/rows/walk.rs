@@ -63,8 +63,8 @@ impl<'a> Walk<'a> {
         let (mut rows, first) = self.backward(place, count / 2)?;
         page.at = rows.len();
         page.first = first;
-        let (behind, last) = self.forward(place, count - rows.len())?;
-        rows.extend(behind);
+        let (later, last) = self.forward(place, count - rows.len())?;
+        rows.extend(later);
         page.last = last;
         page.rows = rows;
         page.at = page.at.min(page.rows.len().saturating_sub(1));
@@ -102,7 +102,7 @@ impl<'a> Walk<'a> {
                 continue;
             }
             let place = next;
-            next = self.behind(place, &entry)?;
+            next = self.after(place, &entry)?;
             let row = self.row(place, entry);
             names += row.names();
             rows.push(row);
@@ -139,13 +139,13 @@ impl<'a> Walk<'a> {
     /// Returns the number from which to search for the row after `place`.
     fn next(&mut self, place: u64) -> Result<u64> {
         match self.entry(place)? {
-            Some(entry) => self.behind(place, &entry),
+            Some(entry) => self.after(place, &entry),
             None => Ok(place + 1),
         }
     }
 
     /// Returns the number after an entry and the collapsed entries below it.
-    fn behind(&self, place: u64, entry: &Entry) -> Result<u64> {
+    fn after(&self, place: u64, entry: &Entry) -> Result<u64> {
         if entry.kind != Kind::Directory || self.scope.open.contains(&entry.path) {
             return Ok(place + 1);
         }

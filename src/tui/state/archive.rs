@@ -64,7 +64,7 @@ impl Facts {
     }
 
     /// Records damage that was detected after opening.
-    pub fn turn_out_damaged(&mut self, remarks: impl IntoIterator<Item = String>) {
+    pub fn set_damaged(&mut self, remarks: impl IntoIterator<Item = String>) {
         self.remarks.extend(remarks);
         self.damaged = true;
         // An earlier reason against changes holds in any case.

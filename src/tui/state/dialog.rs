@@ -62,7 +62,7 @@ pub enum Dialog {
 impl Dialog {
     /// Returns whether it is independent of the archive shown, and nothing is typed or chosen in
     /// it.
-    pub fn stays_aside(&self) -> bool {
+    pub fn is_independent(&self) -> bool {
         matches!(self, Self::Jobs { .. } | Self::Help { .. })
     }
 }
@@ -302,9 +302,9 @@ impl Menu {
 
     /// Returns the size inside the frame.
     pub fn size(&self, screen: Rect) -> (u16, u16) {
-        let words = self.items.iter().map(|(_, words, _)| glyphs::width(words) + 4);
+        let text = self.items.iter().map(|(_, text, _)| glyphs::width(text) + 4);
         let lines = self.lines.iter().map(|line| glyphs::width(line));
-        let width = words.chain(lines).chain([glyphs::width(&self.title) + 4, 24]).max().unwrap_or(24).min(70);
+        let width = text.chain(lines).chain([glyphs::width(&self.title) + 4, 24]).max().unwrap_or(24).min(70);
         let width = u16::try_from(width).unwrap_or(70).min(screen.width.saturating_sub(4));
         let lines = self.text(width, u16::MAX).len();
         let rows = u16::try_from(lines + usize::from(lines > 0) + self.rows(width)).unwrap_or(u16::MAX);
@@ -314,7 +314,7 @@ impl Menu {
     /// Returns the rows per item: two if the text of any item does not fit into one.
     pub fn rows_per_item(&self, width: u16) -> u16 {
         let room = usize::from(width.saturating_sub(Self::TEXT));
-        1 + u16::from(self.items.iter().any(|(_, words, _)| glyphs::width(words) > room))
+        1 + u16::from(self.items.iter().any(|(_, text, _)| glyphs::width(text) > room))
     }
 
     fn rows(&self, width: u16) -> usize {

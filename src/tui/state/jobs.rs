@@ -122,7 +122,7 @@ impl Job {
     }
 
     /// Returns the remaining time, once it can be estimated.
-    pub fn left(&self) -> Option<Duration> {
+    pub fn remaining(&self) -> Option<Duration> {
         let (done, all) = self.progress.amount().numbers();
         if all == 0 || self.rate < 1.0 || self.updated - self.started < SETTLE {
             return None;
@@ -234,12 +234,12 @@ mod tests {
         for tenth in 1..=20u64 {
             let progress = Progress { bytes: tenth * 100, all_bytes: 4_000, ..Progress::default() };
             jobs.update(id, JobEvent::Progress(progress, String::new()), Duration::from_millis(tenth * 100));
-            assert_eq!(jobs.list[0].left().is_some(), tenth >= 5);
+            assert_eq!(jobs.list[0].remaining().is_some(), tenth >= 5);
         }
         let job = &jobs.list[0];
         assert!((job.rate - 1_000.0).abs() < 1.0, "{}", job.rate);
         assert_eq!(job.share(), Some(0.5));
-        assert_eq!(job.left().unwrap().as_secs_f64().round(), 2.0);
+        assert_eq!(job.remaining().unwrap().as_secs_f64().round(), 2.0);
         // A break of an hour changes nothing.
         jobs.list[0].pause(true, Duration::from_secs(2));
         jobs.list[0].pause(false, Duration::from_secs(3_602));
@@ -260,11 +260,11 @@ mod tests {
             jobs.update(id, JobEvent::Progress(progress, String::new()), Duration::from_millis(tenth * 100));
         }
         assert!((jobs.list[0].rate - 1_000.0).abs() < 1.0, "{}", jobs.list[0].rate);
-        assert_eq!(jobs.list[0].left().unwrap().as_secs_f64().round(), 2.0);
+        assert_eq!(jobs.list[0].remaining().unwrap().as_secs_f64().round(), 2.0);
         // Where there is content after all, the speed is that of bytes, from then on.
         let progress = Progress { entries: 2_001, bytes: 1, ..Progress::default() };
         jobs.update(id, JobEvent::Progress(progress, String::new()), Duration::from_millis(2_100));
-        assert_eq!((jobs.list[0].rate, jobs.list[0].left()), (0.0, None));
+        assert_eq!((jobs.list[0].rate, jobs.list[0].remaining()), (0.0, None));
     }
 
     #[test]

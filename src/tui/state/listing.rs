@@ -137,12 +137,12 @@ impl Listing {
     }
 
     /// Returns whether the cursor still has to move by rows that are not loaded.
-    pub fn is_behind(&self) -> bool {
+    pub fn has_owed_rows(&self) -> bool {
         self.owed != 0
     }
 
     /// Returns whether the cursor goes to another part of the list, which is not loaded.
-    pub fn is_leaping(&self) -> bool {
+    pub fn is_jumping(&self) -> bool {
         self.loaded && matches!(self.waiting, Some(Want::Start | Want::End | Want::Around(_) | Want::AroundPath(_)))
     }
 
@@ -211,7 +211,7 @@ impl Listing {
 
     /// Returns the rows on the screen that `lacks` details, if one of them has not been requested.
     /// Details of other rows are no longer requested, so that those on the screen come first.
-    pub fn lacking(&mut self, lacks: impl Fn(&Line) -> bool) -> Vec<(u64, Entry)> {
+    pub fn missing_details(&mut self, lacks: impl Fn(&Line) -> bool) -> Vec<(u64, Entry)> {
         let visible = self.visible();
         let lacks = |line: &Line| line.facts.is_none() && lacks(line);
         if !self.lines[visible.clone()].iter().any(|line| lacks(line) && !line.requested) {
@@ -424,7 +424,8 @@ mod tests {
         let archive = sample::archive(&names.iter().map(String::as_str).collect::<Vec<_>>());
         let (mut listing, request) = Listing::open(Scope::default(), None, 10);
         settle(&*archive, &mut listing, Some(request));
-        let asked = |listing: &mut Listing| listing.lacking(|_| true).into_iter().map(|(number, _)| number).collect::<Vec<_>>();
+        let asked =
+            |listing: &mut Listing| listing.missing_details(|_| true).into_iter().map(|(number, _)| number).collect::<Vec<_>>();
         assert_eq!(asked(&mut listing), Vec::from_iter(0..10));
         assert!(asked(&mut listing).is_empty());
         // Two are known; four more come to the screen, and with them what has not been answered.
@@ -472,16 +473,16 @@ mod tests {
         for _ in 0..10 {
             asked = asked.or(listing.step(-1));
         }
-        assert!(listing.is_behind());
+        assert!(listing.has_owed_rows());
         settle(&*archive, &mut listing, asked);
-        assert_eq!((name(&listing), listing.is_behind()), ("1990".to_owned(), false));
+        assert_eq!((name(&listing), listing.has_owed_rows()), ("1990".to_owned(), false));
         // Beyond the end there is nothing to go to.
         let mut asked = None;
         for _ in 0..5_000 {
             asked = asked.or(listing.step(1));
         }
         settle(&*archive, &mut listing, asked);
-        assert_eq!((name(&listing), listing.is_behind()), ("2999".to_owned(), false));
+        assert_eq!((name(&listing), listing.has_owed_rows()), ("2999".to_owned(), false));
         let request = listing.step(-1);
         settle(&*archive, &mut listing, request);
         assert_eq!(name(&listing), "2998");

@@ -159,13 +159,13 @@ impl State {
 
     /// Returns the key for the stored position of the outermost archive.
     pub(super) fn stored_name(&self) -> Option<&str> {
-        let home = self.places.outer.first().map_or(&self.archive.home, |spot| &spot.home);
+        let home = self.places.outer.first().map_or(&self.archive.home, |position| &position.home);
         home.as_deref()
     }
 
     /// Returns the pending changes of the archive shown and of those around it, one per line.
     pub(super) fn unwritten_changes(&self) -> Vec<String> {
-        let around = self.places.outer.iter().map(|spot| &spot.pending);
+        let around = self.places.outer.iter().map(|position| &position.pending);
         around.chain([&self.changes.pending]).flat_map(|pending| pending.list().iter().map(PendingChange::describe)).collect()
     }
 

@@ -85,15 +85,15 @@ impl Renames {
     /// Returns the new path of an entry of the commit shown.
     /// Fails if directories would contain each other, or the path gets too long.
     pub fn then(&self, path: &EntryPath) -> Result<EntryPath, Refusal> {
-        let (mut at, mut behind) = (path.clone(), Vec::new());
+        let (mut at, mut suffix) = (path.clone(), Vec::new());
         // Each rename applies once: more steps are a cycle.
         for _ in 0..=self.0.len() {
             let renamed = std::iter::successors(Some(at.clone()), EntryPath::parent)
                 .find_map(|above| self.0.get(&above).map(|to| (above, to)));
-            let Some((from, to)) = renamed else { return joined(at.as_bytes(), &behind) };
-            behind = [to.name(), &at.as_bytes()[from.as_bytes().len()..], &behind].concat();
-            let Some(parent) = to.parent() else { return joined(&behind, b"") };
-            behind.insert(0, b'/');
+            let Some((from, to)) = renamed else { return joined(at.as_bytes(), &suffix) };
+            suffix = [to.name(), &at.as_bytes()[from.as_bytes().len()..], &suffix].concat();
+            let Some(parent) = to.parent() else { return joined(&suffix, b"") };
+            suffix.insert(0, b'/');
             at = parent;
         }
         Err("an entry cannot be moved into itself".to_owned())
@@ -101,8 +101,8 @@ impl Renames {
 }
 
 /// Returns a path with a suffix.
-pub fn joined(path: &[u8], behind: &[u8]) -> Result<EntryPath, Refusal> {
-    EntryPath::new([path, behind].concat()).map_err(|error| error.to_string())
+pub fn joined(path: &[u8], suffix: &[u8]) -> Result<EntryPath, Refusal> {
+    EntryPath::new([path, suffix].concat()).map_err(|error| error.to_string())
 }
 
 /// Pending changes in order. Copies share the entry numbers, of which there may be many.
@@ -158,8 +158,8 @@ impl PendingChanges {
 
     /// Returns whether an entry is to be removed.
     pub fn removes(&self, number: u64) -> bool {
-        let behind = self.removed.partition_point(|range| range.start <= number);
-        behind > 0 && number < self.removed[behind - 1].end
+        let next = self.removed.partition_point(|range| range.start <= number);
+        next > 0 && number < self.removed[next - 1].end
     }
 
     /// Returns the new path of an entry that is to be renamed.

@@ -30,7 +30,7 @@ fn compacting_lists_what_it_removes() {
     // Damage detected while the menu is open prevents compacting and reverting.
     let (facts, jobs) = (story.state.archive.clone(), story.state.jobs.list.len());
     for keys in ["Z", "U"] {
-        story.then(keys).state.archive.turn_out_damaged(vec!["a block".to_owned()]);
+        story.then(keys).state.archive.set_damaged(vec!["a block".to_owned()]);
         story.then(if keys == "Z" { "c" } else { "u" }).sees("A damaged archive cannot be changed");
         assert!(story.state.changes.writing.is_none() && story.state.jobs.list.len() == jobs);
         story.state.archive = facts.clone();

@@ -161,7 +161,7 @@ fn unwritable_changes_show_reason() {
     let mut story = begin(&work.path().join("a.nra"), &[("a.txt", b"a"), ("b.txt", b"b")]);
     story.then("d W");
     // The damage is detected while the message is typed.
-    story.state.archive.turn_out_damaged(vec!["a block".to_owned()]);
+    story.state.archive.set_damaged(vec!["a block".to_owned()]);
     story.then("enter").sees("A damaged archive cannot be changed");
     assert!(story.state.jobs.list.is_empty() && !story.state.changes.pending.is_empty());
 }

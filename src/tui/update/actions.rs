@@ -46,7 +46,7 @@ fn handler(action: Action) -> Handler {
         A::Down | A::Up | A::HalfDown | A::HalfUp | A::PageDown | A::PageUp | A::First | A::Last => browse::move_cursor,
         A::Enter => |state, _, effects| browse::enter(state, effects),
         A::Parent => |state, _, effects| browse::parent(state, effects),
-        A::Jump => |state, _, _| jump::begin(state),
+        A::Jump => |state, _, _| jump::start(state),
         A::Find => |state, _, effects| find::paths(state, effects),
         A::SeekNext => |state, _, effects| bookmarks::step(state, 1, effects),
         A::SeekPrevious => |state, _, effects| bookmarks::step(state, -1, effects),
@@ -58,7 +58,7 @@ fn handler(action: Action) -> Handler {
         A::Filter => |state, _, _| arrange::ask_filter(state),
         A::Query => |state, _, _| arrange::ask_query(state),
         A::Duplicates => |state, _, effects| arrange::duplicates(state, effects),
-        A::Sizes => |state, _, effects| sizes::turn(state, effects),
+        A::Sizes => |state, _, effects| sizes::switch(state, effects),
         // Marks.
         A::Mark | A::MarkRange | A::MarkAll | A::MarkInvert | A::MarkGlob | A::UnmarkGlob => marks::mark,
         // The preview.

@@ -128,7 +128,7 @@ pub fn find_by(state: &mut State, query: &str, effects: &mut Vec<Effect>) -> Res
 }
 
 /// Shows or hides a column, and keeps the menu open.
-pub fn turn_column(state: &mut State, column: Column) {
+pub fn toggle_column(state: &mut State, column: Column) {
     if state.layout.columns.contains(&column) {
         state.layout.columns.retain(|other| *other != column);
     } else {

@@ -50,28 +50,28 @@ pub fn list(state: &mut State, directory: Option<EntryPath>, order: Order, at: O
     effects.push(state.request(Request::Rows(request)));
 }
 
-pub fn rows(state: &mut State, answer: RowsResponse, effects: &mut Vec<Effect>) {
-    if answer.page == Err(RowsError::Gone)
+pub fn rows(state: &mut State, response: RowsResponse, effects: &mut Vec<Effect>) {
+    if response.page == Err(RowsError::Gone)
         && let Some(directory) = state.listing.scope.directory.clone()
     {
         // Go to the nearest parent that exists.
         go(state, directory.parent(), None, effects);
-        return say_gone(state, &directory);
+        return notify_gone(state, &directory);
     }
     let is_new = !state.archive.damaged;
-    let damage = answer.page.as_ref().ok().and_then(|page| page.damage.clone()).filter(|_| is_new);
-    let request = state.listing.add_rows(answer);
+    let damage = response.page.as_ref().ok().and_then(|page| page.damage.clone()).filter(|_| is_new);
+    let request = state.listing.add_rows(response);
     if let Some(remarks) = damage {
         // The damage has just been detected.
         state.archive.remarks = remarks;
-        state.archive.turn_out_damaged([]);
+        state.archive.set_damaged([]);
         history::remark(state);
     }
     moved(state, request, effects);
 }
 
 /// Adds to the message that a directory does not exist in the commit shown.
-fn say_gone(state: &mut State, directory: &EntryPath) {
+fn notify_gone(state: &mut State, directory: &EntryPath) {
     state.notify_also(Tone::Warning, &format!("{} does not exist in it", glyphs::printable(directory.as_bytes())));
 }
 
@@ -103,7 +103,7 @@ pub fn scroll(state: &mut State, effects: &mut Vec<Effect>, scroll: impl FnOnce(
 /// Updates details and preview after rows or cursor have changed.
 fn moved(state: &mut State, request: Option<RowsRequest>, effects: &mut Vec<Effect>) {
     effects.extend(request.map(|request| state.request(Request::Rows(request))));
-    let entries = state.listing.lacking(|line| matches!(line.row.entry.kind, Kind::File | Kind::Directory));
+    let entries = state.listing.missing_details(|line| matches!(line.row.entry.kind, Kind::File | Kind::Directory));
     if !entries.is_empty() {
         effects.push(state.request(Request::Details(entries)));
     }

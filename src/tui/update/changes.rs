@@ -22,10 +22,10 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
     use Action::{Add, MakeDirectory, PendingChanges as Show, Remove, Rename, Undo};
     // Changes made before damage was detected can still be shown and undone.
     let shows_or_undoes = matches!(action, Show | Undo) && !state.changes.pending.is_empty();
-    if let Err(why) = state.archive.writable_file()
+    if let Err(reason) = state.archive.writable_file()
         && !shows_or_undoes
     {
-        return state.notify(Tone::Warning, why);
+        return state.notify(Tone::Warning, reason);
     }
     if state.changes.writing.is_some() && action != Show {
         return state.notify(Tone::Warning, WRITING);
@@ -36,7 +36,7 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
         Rename => ask_name(state),
         Add => ask(state, PromptKind::Add(here), "Add to", "a file, or a directory with all that is in it"),
         MakeDirectory => ask(state, PromptKind::MakeDirectory(here), "Make a directory in", "its name, or a path with several"),
-        Undo if !state.changes.pending.is_empty() => take_back(state, state.changes.pending.list().len() - 1, effects),
+        Undo if !state.changes.pending.is_empty() => undo_change(state, state.changes.pending.list().len() - 1, effects),
         Show if !state.changes.pending.is_empty() => {
             state.dialogs.push(Dialog::PendingChanges { cursor: state.changes.pending.list().len() - 1 })
         }
@@ -45,8 +45,8 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
     }
 }
 
-/// Returns why the archive cannot be written in another way now.
-pub fn comes_first(state: &State) -> Option<&'static str> {
+/// Returns reason the archive cannot be written in another mode now.
+pub fn write_obstacle(state: &State) -> Option<&'static str> {
     if state.changes.writing.is_some() {
         return Some("The archive is being written: try again when the job has ended (J)");
     }
@@ -65,9 +65,9 @@ fn remove(state: &mut State, effects: &mut Vec<Effect>) {
 }
 
 /// Processes the check of a change that a key has made or undone.
-pub fn checked(state: &mut State, checking: &PendingCheck, answer: Result<Checked, String>) {
-    match (checking, answer) {
-        (_, Err(why)) => state.notify(Tone::Warning, why),
+pub fn checked(state: &mut State, checking: &PendingCheck, result: Result<Checked, String>) {
+    match (checking, result) {
+        (_, Err(reason)) => state.notify(Tone::Warning, reason),
         (PendingCheck::Undo(index), Ok(Checked::Remaining(rest))) => keep_remaining(state, *index, rest),
         (_, Ok(Checked::Change(change))) => {
             state.clear_marks();
@@ -78,7 +78,7 @@ pub fn checked(state: &mut State, checking: &PendingCheck, answer: Result<Checke
 }
 
 /// Undoes a pending change, and those that depend on it.
-pub fn take_back(state: &mut State, index: usize, effects: &mut Vec<Effect>) {
+pub fn undo_change(state: &mut State, index: usize, effects: &mut Vec<Effect>) {
     // Changes that cannot be written can be undone in any order.
     if state.changes.pending.list().len() < 2 || state.archive.writable_file().is_err() {
         let mut rest = state.changes.pending.clone();
@@ -208,10 +208,10 @@ fn ask_message(state: &mut State) {
 }
 
 /// Asks for the message of a commit, after which the program quits.
-pub fn write_and_leave(state: &mut State, way: QuitMode, effects: &mut Vec<Effect>) {
+pub fn write_and_leave(state: &mut State, mode: QuitMode, effects: &mut Vec<Effect>) {
     act(state, Action::Write, effects);
     if let Some(Dialog::Prompt(Prompt { purpose: PromptKind::Message(leaving), .. })) = state.dialogs.last_mut() {
-        *leaving = Some(way);
+        *leaving = Some(mode);
     }
 }
 
@@ -220,7 +220,7 @@ pub fn write(state: &mut State, message: String, leaving: Option<QuitMode>, effe
     let file = match state.archive.writable_file() {
         Ok(file) => file.clone(),
         // Damage was detected while the message was typed.
-        Err(why) => return state.notify(Tone::Warning, why),
+        Err(reason) => return state.notify(Tone::Warning, reason),
     };
     let Some(commit) = state.archive.info.commit else { return };
     let title = format!("write {}: {}", state.archive.name, state.changes.pending.summary());
@@ -231,11 +231,11 @@ pub fn write(state: &mut State, message: String, leaving: Option<QuitMode>, effe
     }
     let task = Task::Change { file, commit, message, changes: changes.list().to_vec() };
     let job = state.start_writing(title, task, changes, effects);
-    let Some(way) = leaving else { return };
-    if way == QuitMode::Stop {
+    let Some(mode) = leaving else { return };
+    if mode == QuitMode::Stop {
         effects.extend(state.jobs.running().map(|other| other.id).filter(|other| *other != job).map(Effect::Stop));
     }
-    jobs::end(state, if way == QuitMode::Stop { QuitMode::Wait } else { way }, false, effects);
+    jobs::end(state, if mode == QuitMode::Stop { QuitMode::Wait } else { mode }, false, effects);
 }
 
 /// Records that a job has written its changes.
@@ -256,20 +256,20 @@ pub fn ended(state: &mut State, job: JobId) {
 pub fn show_written(state: &mut State, effects: &mut Vec<Effect>) {
     let Some(writing) = state.changes.writing.as_ref().filter(|writing| writing.done) else { return };
     let ended = state.jobs.list.iter().all(|job| job.id != writing.job || job.ending.is_some());
-    let goes_on = state.opening.target.is_none() && !state.input.copying && state.quit.is_none();
-    if ended && goes_on && state.dialogs.iter().all(Dialog::stays_aside) {
+    let is_idle = state.opening.target.is_none() && !state.input.copying && state.quit.is_none();
+    if ended && is_idle && state.dialogs.iter().all(Dialog::is_independent) {
         effects.push(state.request(Request::Open(OpenTarget::Commit(None), None)));
     }
 }
 
 /// Asks what to do with pending changes before quitting. Returns whether there are any.
-pub fn ask_on_leaving(state: &mut State, way: QuitMode) -> bool {
-    let asked = matches!(state.dialogs.last(), Some(Dialog::Menu(Menu { about: About::PendingChanges, .. })));
+pub fn ask_on_leaving(state: &mut State, mode: QuitMode) -> bool {
+    let is_asking = matches!(state.dialogs.last(), Some(Dialog::Menu(Menu { about: About::PendingChanges, .. })));
     let changes = state.unwritten_changes();
-    if asked || changes.is_empty() {
+    if is_asking || changes.is_empty() {
         return false;
     }
-    ask_before(state, changes, "drop them and quit", Choice::Drop(way));
+    ask_before(state, changes, "drop them and quit", Choice::Drop(mode));
     true
 }
 
@@ -293,15 +293,15 @@ pub fn open(state: &mut State, target: OpenTarget, effects: &mut Vec<Effect>) {
     if changes.is_empty() {
         return effects.push(state.request(Request::Open(target, None)));
     }
-    let words = if anew { "drop the removals and continue" } else { "drop them and continue" };
-    ask_before(state, changes, words, Choice::Open(target));
+    let label = if anew { "drop the removals and continue" } else { "drop them and continue" };
+    ask_before(state, changes, label, Choice::Open(target));
 }
 
 /// Asks before pending changes are dropped.
-fn ask_before(state: &mut State, changes: Vec<String>, words: &str, choice: Choice) {
+fn ask_before(state: &mut State, changes: Vec<String>, label: &str, choice: Choice) {
     // The menu shortens long lists.
     let mut lines = changes;
-    let mut items = vec![('b', "back".to_owned(), Choice::Nothing), ('d', words.to_owned(), choice.clone())];
+    let mut items = vec![('b', "back".to_owned(), Choice::Nothing), ('d', label.to_owned(), choice.clone())];
     if choice == Choice::Open(OpenTarget::Commit(None)) {
         // Writing is not offered: reloading may be needed because they cannot be written.
         lines.insert(0, "the entries to remove may be others by now".to_owned());
@@ -309,7 +309,7 @@ fn ask_before(state: &mut State, changes: Vec<String>, words: &str, choice: Choi
         items.insert(
             1,
             match choice {
-                Choice::Drop(way) => ('w', "write them and quit".to_owned(), Choice::Write(way)),
+                Choice::Drop(mode) => ('w', "write them and quit".to_owned(), Choice::Write(mode)),
                 _ => ('w', "write them and stay".to_owned(), Choice::Do(Action::Write)),
             },
         );

@@ -12,10 +12,10 @@ use nra_text::{self, SizeStyle};
 pub fn ask(state: &mut State, effects: &mut Vec<Effect>) {
     let file = match state.archive.writable_file() {
         Ok(file) => file.clone(),
-        Err(why) => return state.notify(Tone::Warning, why),
+        Err(reason) => return state.notify(Tone::Warning, reason),
     };
-    if let Some(why) = changes::comes_first(state) {
-        return state.notify(Tone::Warning, why);
+    if let Some(reason) = changes::write_obstacle(state) {
+        return state.notify(Tone::Warning, reason);
     }
     state.status.message = None;
     // The menu is open while the estimate is computed, and does not offer to compact yet.
@@ -27,7 +27,7 @@ pub fn ask(state: &mut State, effects: &mut Vec<Effect>) {
 }
 
 /// Shows the estimate and asks whether to compact.
-pub fn weighed(state: &mut State, saved: Result<Compaction, String>) {
+pub fn show_estimate(state: &mut State, saved: Result<Compaction, String>) {
     let waiting = |dialog: &Dialog| matches!(dialog, Dialog::Menu(Menu { about: About::CompactEstimate, .. }));
     let Some(at) = state.dialogs.iter().position(waiting) else { return };
     let message = match &saved {
@@ -37,9 +37,9 @@ pub fn weighed(state: &mut State, saved: Result<Compaction, String>) {
         }
         Ok(_) => None,
     };
-    if let Some((tone, words)) = message {
+    if let Some((tone, text)) = message {
         state.dialogs.remove(at);
-        return state.notify(tone, words);
+        return state.notify(tone, text);
     }
     if let (Ok(saved), Some(Dialog::Menu(menu))) = (saved, state.dialogs.get_mut(at)) {
         let size = |bytes| SizeStyle::Binary.show(bytes);
@@ -57,11 +57,11 @@ pub fn start(state: &mut State, effects: &mut Vec<Effect>) {
     let file = match state.archive.writable_file() {
         Ok(file) => file.clone(),
         // Damage was detected while the menu was open.
-        Err(why) => return state.notify(Tone::Warning, why),
+        Err(reason) => return state.notify(Tone::Warning, reason),
     };
     let Some(commit) = state.archive.info.commit else { return };
-    if let Some(why) = changes::comes_first(state) {
-        return state.notify(Tone::Warning, why);
+    if let Some(reason) = changes::write_obstacle(state) {
+        return state.notify(Tone::Warning, reason);
     }
     let title = format!("compact {}", state.archive.name);
     state.start_writing(title, Task::Compact { file, commit }, PendingChanges::default(), effects);

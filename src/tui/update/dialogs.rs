@@ -50,7 +50,7 @@ pub fn press(state: &mut State, key: Key, effects: &mut Vec<Effect>) -> bool {
             match key.code {
                 KeyCode::Char('u' | 'x' | 'd') | KeyCode::Delete if key.modifiers.is_empty() => {
                     let cursor = *cursor;
-                    changes::take_back(state, cursor, effects);
+                    changes::undo_change(state, cursor, effects);
                 }
                 KeyCode::Char('W') => {
                     state.dialogs.pop();
@@ -82,7 +82,7 @@ pub fn press(state: &mut State, key: Key, effects: &mut Vec<Effect>) -> bool {
 }
 
 /// Returns whether the dialog on top waits for its rows.
-pub fn lacks_rows(state: &State) -> bool {
+pub fn awaits_rows(state: &State) -> bool {
     match state.dialogs.last() {
         Some(Dialog::Commits { list, .. }) => list.is_empty(),
         Some(Dialog::Details { details, .. }) => details.lines.is_empty(),
@@ -99,11 +99,11 @@ pub fn is_early(state: &State, key: Key) -> bool {
         // It can be closed before its rows are loaded.
         _ => state.settings.keymap.action(state.place(), key).is_none_or(input::needs_rows),
     };
-    is_about_them && lacks_rows(state)
+    is_about_them && awaits_rows(state)
 }
 
 /// Closes a dialog that has no rows, and drops the keys typed for it.
-pub fn without_rows(state: &mut State, is: impl Fn(&Dialog) -> bool) {
+pub fn close_empty(state: &mut State, is: impl Fn(&Dialog) -> bool) {
     if state.dialogs.iter().any(&is) {
         state.input.queue.clear();
     }
@@ -160,12 +160,12 @@ pub fn complete(state: &mut State, paths: &[String], effects: &mut Vec<Effect>) 
 }
 
 /// Processes the check of a typed line: runs it, or shows the error in the prompt.
-pub fn checked(state: &mut State, answer: Result<Checked, String>, effects: &mut Vec<Effect>) {
+pub fn checked(state: &mut State, result: Result<Checked, String>, effects: &mut Vec<Effect>) {
     // It was cancelled.
     let Some(checking) = state.input.checking.take() else { return };
-    let PendingCheck::Typed(purpose, text) = checking else { return changes::checked(state, &checking, answer) };
+    let PendingCheck::Typed(purpose, text) = checking else { return changes::checked(state, &checking, result) };
     let Some(Dialog::Prompt(prompt)) = state.dialogs.last_mut() else { return };
-    match answer {
+    match result {
         Err(error) => prompt.error = Some(error),
         Ok(found) => {
             state.dialogs.pop();
@@ -338,7 +338,7 @@ pub fn click(state: &mut State, at: Position, effects: &mut Vec<Effect>) -> bool
         return false;
     }
     let Some(row) = frames::choices(dialog, state, frame.inner()).and_then(|choices| choices.at(at)) else { return false };
-    let taken = match state.dialogs.last_mut() {
+    let accepts = match state.dialogs.last_mut() {
         Some(Dialog::Menu(menu)) => {
             menu.cursor = row;
             true
@@ -355,7 +355,7 @@ pub fn click(state: &mut State, at: Position, effects: &mut Vec<Effect>) -> bool
         }
         _ => false,
     };
-    if taken {
+    if accepts {
         input::handle(state, Typed::Key(enter), effects);
     }
     false
@@ -364,12 +364,12 @@ pub fn click(state: &mut State, at: Position, effects: &mut Vec<Effect>) -> bool
 fn choose(state: &mut State, choice: Choice, effects: &mut Vec<Effect>) {
     match choice {
         Choice::Do(action) => actions::run(state, action, effects),
-        Choice::Column(column) => arrange::turn_column(state, column),
+        Choice::Column(column) => arrange::toggle_column(state, column),
         Choice::Go(path) => browse::reach(state, path, effects),
         Choice::Open(target) => effects.push(state.request(Request::Open(target, None))),
-        Choice::Write(way) => changes::write_and_leave(state, way, effects),
-        Choice::Leave(way) => self::jobs::leave_by(state, way, effects),
-        Choice::Drop(way) => self::jobs::end(state, way, true, effects),
+        Choice::Write(mode) => changes::write_and_leave(state, mode, effects),
+        Choice::Leave(mode) => self::jobs::leave_by(state, mode, effects),
+        Choice::Drop(mode) => self::jobs::end(state, mode, true, effects),
         Choice::Compact => compact::start(state, effects),
         Choice::Return(commit) => revert::start(state, commit, None, effects),
         Choice::BringBack(commit, chosen) => revert::start(state, commit, Some(chosen.ranges.to_vec()), effects),

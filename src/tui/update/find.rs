@@ -42,7 +42,7 @@ pub fn other_archives(state: &mut State, effects: &mut Vec<Effect>) {
 }
 
 /// Shows the archives to choose from.
-pub fn renew(state: &mut State, archives: Vec<PathBuf>, effects: &mut Vec<Effect>) {
+pub fn set_archives(state: &mut State, archives: Vec<PathBuf>, effects: &mut Vec<Effect>) {
     state.opening.listing = false;
     if archives == state.opening.archives && !archives.is_empty() {
         return;
@@ -83,8 +83,8 @@ pub fn typed(state: &mut State, effects: &mut Vec<Effect>) {
         Over::Archives => {
             let texts: Vec<String> =
                 state.opening.archives.iter().map(|path| glyphs::printable(path.as_os_str().as_bytes())).collect();
-            let answer = ranked(&pattern, &texts, |index| Goal::Archive(state.opening.archives[index].clone()));
-            finder.show_results(FindResponse { complete: !state.opening.listing || !texts.is_empty(), ..answer });
+            let response = ranked(&pattern, &texts, |index| Goal::Archive(state.opening.archives[index].clone()));
+            finder.show_results(FindResponse { complete: !state.opening.listing || !texts.is_empty(), ..response });
         }
     }
 }
@@ -102,9 +102,9 @@ fn ranked(pattern: &str, texts: &[String], goal: impl Fn(usize) -> Goal) -> Find
     FindResponse { matches: hits.len() as u64, hits, searched: texts.len() as u64, complete: true, error: None }
 }
 
-pub fn show_results(state: &mut State, answer: FindResponse) {
+pub fn show_results(state: &mut State, response: FindResponse) {
     if let Some(Dialog::Finder(finder)) = state.dialogs.last_mut() {
-        finder.show_results(answer);
+        finder.show_results(response);
     }
 }
 

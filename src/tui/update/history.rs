@@ -18,7 +18,7 @@ use nra_format::archive::CommitInfo;
 pub fn show_commits(state: &mut State, commits: Result<Vec<CommitInfo>, String>) {
     let is_list = |dialog: &Dialog| matches!(dialog, Dialog::Commits { .. });
     if !commits.as_ref().is_ok_and(|list| !list.is_empty()) {
-        dialogs::without_rows(state, is_list);
+        dialogs::close_empty(state, is_list);
     }
     match commits {
         Ok(list) if list.is_empty() => state.notify(Tone::Warning, "This archive has no history"),
@@ -102,13 +102,13 @@ pub fn remark(state: &mut State) {
         state.jobs.note(state.archive.name.clone(), ending, glyphs::printable(remark.as_bytes()), state.now);
     }
     if let Some(first) = state.archive.remarks.first().cloned() {
-        let (tone, way) = if state.archive.damaged { (Tone::Error, " (R lists readable files)") } else { (Tone::Warning, "") };
-        state.notify(tone, format!("{}{way}", glyphs::printable(first.as_bytes())));
+        let (tone, hint) = if state.archive.damaged { (Tone::Error, " (R lists readable files)") } else { (Tone::Warning, "") };
+        state.notify(tone, format!("{}{hint}", glyphs::printable(first.as_bytes())));
     }
 }
 
 /// Stores the position when a nested archive is entered, and returns it when that is left.
-fn turn(state: &mut State, target: Option<&OpenTarget>) -> Option<OuterPosition> {
+fn enter_or_leave(state: &mut State, target: Option<&OpenTarget>) -> Option<OuterPosition> {
     match target {
         Some(OpenTarget::Nested(_)) => {
             let (directory, at) = (state.listing.scope.directory.clone(), state.listing.entry().map(|entry| entry.path.clone()));
@@ -132,7 +132,7 @@ fn found_before(state: &mut State, target: Option<&OpenTarget>) {
     if matches!(target, Some(OpenTarget::Commit(None) | OpenTarget::File(_)) | None) {
         state.jobs.damage.remove(&archive);
     } else if let Some(remarks) = state.jobs.damage.get(&archive).filter(|_| !state.archive.damaged) {
-        state.archive.turn_out_damaged(remarks.iter().cloned());
+        state.archive.set_damaged(remarks.iter().cloned());
     }
 }
 
@@ -144,7 +144,7 @@ pub fn opened(state: &mut State, target: Option<OpenTarget>, facts: Facts, effec
     if facts.depth == 0 && !same && !state.opening.no_archive {
         stored_position::keep(state);
     }
-    let back = turn(state, target.as_ref());
+    let back = enter_or_leave(state, target.as_ref());
     let known = std::mem::take(&mut state.archive.remarks);
     let was_damaged = state.archive.damaged;
     state.opening.no_archive = false;
@@ -155,18 +155,18 @@ pub fn opened(state: &mut State, target: Option<OpenTarget>, facts: Facts, effec
     // archive may have been repaired.
     if was_damaged && !state.archive.damaged && matches!(target, Some(OpenTarget::Commit(Some(_)) | OpenTarget::Unlocked)) {
         state.archive.remarks = known;
-        state.archive.turn_out_damaged([]);
+        state.archive.set_damaged([]);
     }
     found_before(state, target.as_ref());
     remark(state);
     // Jobs and help are the same in any archive.
-    state.dialogs.retain(Dialog::stays_aside);
+    state.dialogs.retain(Dialog::is_independent);
     state.input.checking = None;
     // Marks are numbers of the previous archive, except after a password. Jobs that continue have
     // their own.
     let is_same = target == Some(OpenTarget::Unlocked);
-    let taken = state.passwords.tasks.iter().any(|(_, _, marks)| !marks.is_empty());
-    let marks = if is_same && !taken { Arc::clone(state.marks.ranges()) } else { Arc::default() };
+    let belong_to_jobs = state.passwords.tasks.iter().any(|(_, _, marks)| !marks.is_empty());
+    let marks = if is_same && !belong_to_jobs { Arc::clone(state.marks.ranges()) } else { Arc::default() };
     let marked = if is_same || matches!(target, Some(OpenTarget::Nested(_))) { 0 } else { state.marks.count() };
     state.clear_marks();
     // Changes for another commit were dropped after asking.
@@ -178,14 +178,14 @@ pub fn opened(state: &mut State, target: Option<OpenTarget>, facts: Facts, effec
     }
     state.preview.clear();
     state.places.results = SearchResults::default();
-    let marks = back.as_ref().map_or(marks, |spot| Arc::clone(&spot.marks));
+    let marks = back.as_ref().map_or(marks, |position| Arc::clone(&position.marks));
     if !marks.is_empty() {
         marks::set(state, marks.to_vec(), Change::Add, effects);
     }
-    if let Some(spot) = back {
+    if let Some(position) = back {
         state.places.cursors.clear();
-        state.changes.pending = spot.pending;
-        browse::go(state, spot.directory, spot.at, effects);
+        state.changes.pending = position.pending;
+        browse::go(state, position.directory, position.at, effects);
     } else if same {
         let at = state.listing.entry().map(|entry| entry.path.clone());
         browse::go(state, state.listing.scope.directory.clone(), at, effects);
@@ -194,7 +194,7 @@ pub fn opened(state: &mut State, target: Option<OpenTarget>, facts: Facts, effec
         state.listing = Listing::default();
         state.places.cursors.clear();
         state.places.bookmarks.clear();
-        stored_position::begin(state, effects);
+        stored_position::restore(state, effects);
     }
     if same {
         passwords::resume(state, effects);

@@ -11,7 +11,7 @@ use crate::state::{State, Tone, Typed};
 use crate::update::{actions, dialogs, find, jobs, jump};
 
 /// Most keys that are queued; more than anybody types meanwhile.
-const MAX_HELD: usize = 4_096;
+const MAX_QUEUED: usize = 4_096;
 
 /// Processes queued keys, as far as the rows and responses they wait for have arrived.
 pub fn resume(state: &mut State, effects: &mut Vec<Effect>) {
@@ -68,7 +68,7 @@ fn give_up(state: &mut State) -> bool {
 
 /// Handles a key or pasted text, or queues it.
 pub fn handle(state: &mut State, typed: Typed, effects: &mut Vec<Effect>) {
-    let held = match &typed {
+    let queued = match &typed {
         Typed::Key(key) if key.code == KeyCode::Esc && is_busy(state) => {
             if give_up(state) {
                 return;
@@ -78,9 +78,9 @@ pub fn handle(state: &mut State, typed: Typed, effects: &mut Vec<Effect>) {
         Typed::Key(key) => hold(state, *key),
         Typed::Text(_) => awaits_response(state) || !state.input.queue.is_empty(),
     };
-    if !held {
+    if !queued {
         press(state, typed, effects);
-    } else if state.input.queue.len() < MAX_HELD {
+    } else if state.input.queue.len() < MAX_QUEUED {
         state.input.queue.push_back(typed);
     }
 }
@@ -97,7 +97,7 @@ fn hold(state: &State, key: Key) -> bool {
         _ if !state.input.queue.is_empty()
             || awaits_response(state)
             || dialogs::is_early(state, key)
-            || state.listing.is_leaping() =>
+            || state.listing.is_jumping() =>
         {
             true
         }
@@ -113,17 +113,17 @@ fn hold(state: &State, key: Key) -> bool {
 
 /// Returns whether any key has to wait for a response.
 pub fn awaits_response(state: &State) -> bool {
-    let asked = state.opening.target.is_some()
+    let requested = state.opening.target.is_some()
         || state.input.copying
         || state.input.checking.is_some()
         || state.input.after_marks.is_some();
-    asked || jump::is_awaited(state)
+    requested || jump::is_awaited(state)
 }
 
 /// Returns whether keys about rows have to wait.
 fn is_busy(state: &State) -> bool {
-    let rows = state.listing.is_behind() || state.listing.is_leaping() || !state.listing.loaded && !state.opening.no_archive;
-    awaits_response(state) || dialogs::lacks_rows(state) || rows
+    let rows = state.listing.has_owed_rows() || state.listing.is_jumping() || !state.listing.loaded && !state.opening.no_archive;
+    awaits_response(state) || dialogs::awaits_rows(state) || rows
 }
 
 pub fn needs_rows(action: Action) -> bool {

@@ -66,7 +66,7 @@ pub fn ask_target(state: &mut State, effects: &mut Vec<Effect>) {
 }
 
 /// Shows the free space for an extraction.
-pub fn room(state: &mut State, free: u64) {
+pub fn show_free_space(state: &mut State, free: u64) {
     let Some(Dialog::Prompt(prompt)) = state.dialogs.last_mut() else { return };
     let PromptKind::Extract(chosen) = &prompt.purpose else { return };
     // The size of the marks may be known by now.
@@ -193,9 +193,9 @@ pub fn handle_event(state: &mut State, id: JobId, news: JobEvent, effects: &mut 
             Ending::Failed => Tone::Error,
         };
         // A failed job restores its marks, unless there are others by now.
-        let comes_to_nothing = matches!(ending, Ending::Failed | Ending::Cancelled) && job.epoch == state.requests.epoch;
+        let has_failed = matches!(ending, Ending::Failed | Ending::Cancelled) && job.epoch == state.requests.epoch;
         let marks = std::mem::take(&mut job.marks);
-        if comes_to_nothing && state.marks.is_empty() && !marks.is_empty() {
+        if has_failed && state.marks.is_empty() && !marks.is_empty() {
             marks::set(state, marks.to_vec(), Change::Add, effects);
         }
         state.notify(tone, format!("{text}{more}"));
@@ -208,7 +208,7 @@ fn damaged(state: &mut State, id: JobId, remarks: Vec<String>) {
     let Some(job) = state.jobs.list.iter().find(|job| job.id == id) else { return };
     let archive = job.archive;
     if job.epoch == state.requests.epoch || archive.is_some() && archive == state.archive.info.archive_id {
-        state.archive.turn_out_damaged(remarks.iter().cloned());
+        state.archive.set_damaged(remarks.iter().cloned());
     }
     if let Some(archive) = archive {
         state.jobs.damage.insert(archive, remarks);
@@ -220,8 +220,9 @@ pub fn leave(state: &mut State, effects: &mut Vec<Effect>) {
     // Quitting again cancels an earlier choice.
     state.quit = None;
     let running: Vec<String> = state.jobs.running().map(|job| job.title.clone()).collect();
-    let asked = matches!(state.dialogs.last(), Some(Dialog::Menu(Menu { about: About::Quitting | About::PendingChanges, .. })));
-    if running.is_empty() || asked {
+    let is_asking =
+        matches!(state.dialogs.last(), Some(Dialog::Menu(Menu { about: About::Quitting | About::PendingChanges, .. })));
+    if running.is_empty() || is_asking {
         return leave_by(state, QuitMode::Stop, effects);
     }
     let items = vec![
@@ -235,16 +236,16 @@ pub fn leave(state: &mut State, effects: &mut Vec<Effect>) {
 }
 
 /// Quits in this mode, after asking about pending changes.
-pub fn leave_by(state: &mut State, way: QuitMode, effects: &mut Vec<Effect>) {
-    if !changes::ask_on_leaving(state, way) {
-        end(state, way, false, effects);
+pub fn leave_by(state: &mut State, mode: QuitMode, effects: &mut Vec<Effect>) {
+    if !changes::ask_on_leaving(state, mode) {
+        end(state, mode, false, effects);
     }
 }
 
 /// Quits in this mode. `drops` allows pending changes to be dropped, which happens at the very end,
 /// so waiting can be cancelled.
-pub fn end(state: &mut State, way: QuitMode, drops: bool, effects: &mut Vec<Effect>) {
-    match way {
+pub fn end(state: &mut State, mode: QuitMode, drops: bool, effects: &mut Vec<Effect>) {
+    match mode {
         QuitMode::Stop => effects.push(Effect::Quit),
         QuitMode::Wait => {
             wait(state, drops, effects);

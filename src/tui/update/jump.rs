@@ -10,7 +10,7 @@ use crate::state::dialog::{Jump, MAX_LINE, one_line};
 use crate::state::{Dialog, State, Tone};
 use crate::update::{actions, browse};
 
-pub fn begin(state: &mut State) {
+pub fn start(state: &mut State) {
     if let Some(line) = state.listing.current() {
         let from = line.row.place;
         state.dialogs.push(Dialog::Jump(Jump { typed: String::new(), from, again: false, waiting: false, missed: false }));

@@ -139,7 +139,7 @@ pub fn set(state: &mut State, numbers: Vec<Range<u64>>, change: Change, effects:
 /// Changes marks and runs the action that waits for them. It does not run if there are none,
 /// because it was not meant for the entry under the cursor.
 pub fn apply(state: &mut State, ranges: Result<Vec<Range<u64>>, String>, change: Change, effects: &mut Vec<Effect>) {
-    let (tone, why) = match ranges {
+    let (tone, message) = match ranges {
         Ok(ranges) if ranges.is_empty() => (Tone::Warning, "No matches".to_owned()),
         Ok(ranges) => {
             set(state, ranges, change, effects);
@@ -153,5 +153,5 @@ pub fn apply(state: &mut State, ranges: Result<Vec<Range<u64>>, String>, change:
     if state.input.after_marks.take().is_some() {
         state.input.queue.clear();
     }
-    state.notify(tone, why);
+    state.notify(tone, message);
 }

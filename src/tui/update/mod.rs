@@ -46,7 +46,7 @@ pub fn start(state: &mut State) -> Vec<Effect> {
     if state.opening.no_archive {
         find::archives(state);
     } else {
-        stored_position::begin(state, &mut effects);
+        stored_position::restore(state, &mut effects);
     }
     requests::cancel_unneeded(state);
     effects
@@ -98,7 +98,7 @@ fn process(state: &mut State, event: Event, effects: &mut Vec<Effect>) {
 }
 
 fn handle_response(state: &mut State, id: RequestId, response: Response, effects: &mut Vec<Effect>) {
-    state.requests.answer(id);
+    state.requests.record_response(id);
     state.input.copying &= id.kind != RequestKind::Copy;
     let opens = id.kind == RequestKind::Open;
     let target = state.opening.target.take_if(|_| opens);
@@ -114,7 +114,7 @@ fn handle_response(state: &mut State, id: RequestId, response: Response, effects
         Response::Details(facts) => state.listing.add_details(&facts),
         Response::Preview(preview) => preview::show(state, preview, effects),
         Response::Occurrences(occurrences) => state.preview.counted(occurrences),
-        Response::FreeSpace(free) => jobs::room(state, free),
+        Response::FreeSpace(free) => jobs::show_free_space(state, free),
         Response::Mapped(tiles) => sizes::show_map(state, tiles),
         Response::ArrangeProgress(share) => state.arrangement.progress = share,
         Response::Arranged(found) => arrange::show(state, found, effects),
@@ -131,7 +131,7 @@ fn handle_response(state: &mut State, id: RequestId, response: Response, effects
             }
         }
         Response::Inspected(Err(error)) => {
-            dialogs::without_rows(state, |dialog| matches!(dialog, Dialog::Details { .. }));
+            dialogs::close_empty(state, |dialog| matches!(dialog, Dialog::Details { .. }));
             state.notify(Tone::Error, error);
         }
         Response::Content(Ok(content)) => {
@@ -143,9 +143,9 @@ fn handle_response(state: &mut State, id: RequestId, response: Response, effects
             state.status.message = None;
             effects.push(Effect::Edit(copy));
         }
-        Response::CompactEstimate(saved) => compact::weighed(state, saved),
+        Response::CompactEstimate(saved) => compact::show_estimate(state, saved),
         Response::Commits(commits) => history::show_commits(state, commits),
-        Response::Archives(archives) => find::renew(state, archives, effects),
+        Response::Archives(archives) => find::set_archives(state, archives, effects),
         Response::Opened(facts) => history::opened(state, target, *facts, effects),
         Response::Failed(failure) => show_failure(state, failure),
     }

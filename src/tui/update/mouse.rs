@@ -82,10 +82,10 @@ fn click(state: &mut State, at: Position, effects: &mut Vec<Effect>) {
     } else if areas.preview.contains(at) || areas.title.contains(at) {
         state.layout.focus = Focus::Preview;
         let row = at.y.checked_sub(areas.preview.y);
-        if row.is_some_and(|row| state.preview.point(usize::from(row))) {
+        if row.is_some_and(|row| state.preview.click_row(usize::from(row))) {
             actions::run(state, Action::Fold, effects);
         }
-        preview::load(state, effects, Pane::hurry);
+        preview::load(state, effects, Pane::load_now);
     } else if areas.column_headers.contains(at) && !matches!(state.layout.sizes, Sizes::Map(_)) {
         sort(state, state.columns_in(areas.column_headers.width).at(at.x - areas.column_headers.x), effects);
     } else if areas.header.contains(at) {

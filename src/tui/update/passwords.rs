@@ -8,18 +8,18 @@ use crate::update::input;
 
 /// Returns whether the entry under the cursor is known to need a password: `Some(true)` if a wrong
 /// one was given.
-fn met(state: &State) -> Option<bool> {
+fn sealed(state: &State) -> Option<bool> {
     state.preview.sealed.filter(|_| state.preview.entry() == state.listing.entry())
 }
 
 /// Asks for the password if the entry under the cursor is known to need one. Returns whether it
 /// does.
 pub fn ask_first(state: &mut State) -> bool {
-    let sealed = met(state);
-    if let Some(wrong) = sealed {
+    let is_sealed = sealed(state);
+    if let Some(wrong) = is_sealed {
         ask(state, wrong);
     }
-    sealed.is_some()
+    is_sealed.is_some()
 }
 
 pub fn ask(state: &mut State, wrong: bool) {
@@ -37,11 +37,11 @@ pub fn ask(state: &mut State, wrong: bool) {
 /// Asks for the password that a job or the preview needs, as soon as no dialog is open and nothing
 /// is awaited. A user who gave none is not asked again for each file.
 pub fn ask_in_turn(state: &mut State, _: &mut Vec<Effect>) {
-    if input::awaits_response(state) || !state.dialogs.iter().all(Dialog::stays_aside) {
+    if input::awaits_response(state) || !state.dialogs.iter().all(Dialog::is_independent) {
         return;
     }
     let is_shown = !state.passwords.declined && state.dialogs.is_empty() && !state.areas().preview.is_empty();
-    if let Some(wrong) = state.passwords.question.take().or_else(|| met(state).filter(|_| is_shown)) {
+    if let Some(wrong) = state.passwords.question.take().or_else(|| sealed(state).filter(|_| is_shown)) {
         ask(state, wrong);
     }
 }

@@ -23,7 +23,7 @@ pub fn load(state: &mut State, effects: &mut Vec<Effect>, change: impl FnOnce(&m
 }
 
 /// Drops a preview that is hidden, and a count of matches whose search has ended.
-pub fn settle(state: &mut State) {
+pub fn cancel_hidden(state: &mut State) {
     if state.areas().preview.is_empty() && state.preview.is_waiting() {
         state.preview.clear();
     }
@@ -61,12 +61,12 @@ pub fn zoom(state: &mut State, zoom: bool, effects: &mut Vec<Effect>) {
     state.layout.zoom = zoom;
     state.layout.focus = if zoom { Focus::Preview } else { Focus::List };
     fit(state, effects);
-    load(state, effects, Pane::hurry);
+    load(state, effects, Pane::load_now);
 }
 
 pub fn load_due(state: &mut State, effects: &mut Vec<Effect>) {
     let now = state.now;
-    load(state, effects, |pane| pane.wake(now));
+    load(state, effects, |pane| pane.load_due(now));
 }
 
 pub fn choose_form(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
@@ -125,11 +125,11 @@ pub fn handle(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> b
 pub fn control(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
     match action {
         // At the left edge it folds the parent, then returns to the list.
-        Action::Left if state.preview.scroll.left > 0 => state.preview.side(-SIDE),
+        Action::Left if state.preview.scroll.left > 0 => state.preview.scroll_sideways(-SIDE),
         Action::Left if state.preview.fold(Fold::Close) => {}
         Action::Left => drop(step_back(state, effects)),
         Action::Right if state.preview.fold(Fold::Open) => {}
-        Action::Right => state.preview.side(SIDE),
+        Action::Right => state.preview.scroll_sideways(SIDE),
         Action::Preview if state.layout.zoom => zoom(state, false, effects),
         Action::Preview if state.screen.width < TWO_PANES => zoom(state, true, effects),
         Action::Preview => {
@@ -142,7 +142,7 @@ pub fn control(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
         Action::Focus if state.areas().preview.is_empty() => zoom(state, true, effects),
         Action::Focus => {
             state.layout.focus = Focus::Preview;
-            load(state, effects, Pane::hurry);
+            load(state, effects, Pane::load_now);
         }
         Action::Seek => {
             let title = "Search in the content";
@@ -168,12 +168,12 @@ pub fn find(state: &mut State, back: bool, again: bool, effects: &mut Vec<Effect
     }
     match state.preview.find(back, again) {
         Ok(request) => load(state, effects, |_| Some(request)),
-        Err(found) => say_found(state, found),
+        Err(found) => notify_found(state, found),
     }
 }
 
 /// Shows the result of a search if it is not visible.
-fn say_found(state: &mut State, found: Found) {
+fn notify_found(state: &mut State, found: Found) {
     match found {
         Found::Around(_) => state.notify(Tone::Info, "Search wrapped"),
         Found::Nowhere => state.notify(Tone::Warning, "Not found"),
@@ -181,14 +181,14 @@ fn say_found(state: &mut State, found: Found) {
     }
 }
 
-pub fn show(state: &mut State, answer: PreviewResponse, effects: &mut Vec<Effect>) {
-    let (found, seeks) = (answer.found, state.preview.is_seeking_text());
-    match state.preview.show_loaded(answer) {
+pub fn show(state: &mut State, response: PreviewResponse, effects: &mut Vec<Effect>) {
+    let (found, seeks) = (response.found, state.preview.is_seeking_text());
+    match state.preview.show_loaded(response) {
         Some(damage) => {
             let found = if seeks && found == Found::Unsought { "Not found in the readable part: " } else { "" };
             state.notify(Tone::Error, format!("{found}{damage}"));
         }
-        None => say_found(state, found),
+        None => notify_found(state, found),
     }
     let count = state.preview.count();
     effects.extend(count.map(|count| state.request(Request::Occurrences(count))));

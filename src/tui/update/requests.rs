@@ -55,7 +55,7 @@ impl State {
 
 /// Cancels the requests for what is no longer on the screen.
 pub fn cancel_unneeded(state: &mut State) {
-    preview::settle(state);
+    preview::cancel_hidden(state);
     let any = |is: fn(&Dialog) -> bool| state.dialogs.iter().any(is);
     let chooses = any(|dialog| matches!(dialog, Dialog::Finder(Finder { over: Over::Archives, .. })));
     let finds = matches!(state.dialogs.last(), Some(Dialog::Finder(Finder { over: Over::Paths, .. })));

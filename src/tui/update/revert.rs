@@ -10,11 +10,11 @@ use crate::update::{changes, jobs};
 
 /// Asks whether to undo the last commit or, if an earlier one is shown, what to restore from it.
 pub fn ask(state: &mut State) {
-    if let Err(why) = state.archive.file {
-        return state.notify(Tone::Warning, why);
+    if let Err(reason) = state.archive.file {
+        return state.notify(Tone::Warning, reason);
     }
-    if let Some(why) = changes::comes_first(state) {
-        return state.notify(Tone::Warning, why);
+    if let Some(reason) = changes::write_obstacle(state) {
+        return state.notify(Tone::Warning, reason);
     }
     let Some(shown) = state.archive.info.commit else { return };
     let back = ('b', "back".to_owned(), Choice::Nothing);
@@ -28,8 +28,8 @@ pub fn ask(state: &mut State) {
         (title, [Some(back), chosen, Some(('a', whole, Choice::Return(shown)))].into_iter().flatten().collect())
     } else if shown > 1 {
         let before = shown - 1;
-        let words = format!("undo it: everything as of commit {before}");
-        (format!("Undo commit {shown}"), vec![back, ('u', words, Choice::Return(before))])
+        let label = format!("undo it: everything as of commit {before}");
+        (format!("Undo commit {shown}"), vec![back, ('u', label, Choice::Return(before))])
     } else {
         return state.notify(Tone::Warning, "This is the first commit: nothing to undo");
     };
@@ -46,7 +46,7 @@ pub fn start(state: &mut State, commit: u64, ranges: Option<Vec<Range<u64>>>, ef
     let file = match &state.archive.file {
         Ok(file) => file.clone(),
         // Damage was detected while the menu was open.
-        Err(why) => return state.notify(Tone::Warning, *why),
+        Err(reason) => return state.notify(Tone::Warning, *reason),
     };
     // Only the commit that was shown is undone, not a newer one.
     let over = state.archive.info.commit.filter(|_| !state.archive.is_past);

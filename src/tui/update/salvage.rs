@@ -24,7 +24,7 @@ pub fn ask(state: &mut State) {
     if lines.is_empty() {
         lines.push("No known damage. Listing it reads all content".to_owned());
     }
-    let item = |key: char, words: &str, action| (key, words.to_owned(), Choice::Do(action));
+    let item = |key: char, label: &str, action| (key, label.to_owned(), Choice::Do(action));
     let items = vec![
         item('d', "list damaged files", Action::ListDamaged),
         item('i', "list undamaged files", Action::ListIntact),

@@ -7,7 +7,7 @@ use crate::state::{Arrangement, State, Tone};
 use crate::update::arrange;
 
 /// Switches between numbers, bars and map.
-pub fn turn(state: &mut State, effects: &mut Vec<Effect>) {
+pub fn switch(state: &mut State, effects: &mut Vec<Effect>) {
     state.layout.sizes = match std::mem::take(&mut state.layout.sizes) {
         Sizes::Numbers => Sizes::Bars,
         Sizes::Bars => Sizes::Map(Map { before: state.arrangement.wanted.clone(), ..Map::default() }),

@@ -7,7 +7,7 @@ use crate::update::browse;
 use nra_format::path::EntryPath;
 
 /// Lists the directory of the stored position, or the top directory.
-pub fn begin(state: &mut State, effects: &mut Vec<Effect>) {
+pub fn restore(state: &mut State, effects: &mut Vec<Effect>) {
     let place = state.archive.home.as_ref().and_then(|home| state.places.memory.place(home)).cloned().unwrap_or_default();
     state.arrangement.wanted = Arrangement { sort: place.sort, reverse: place.reverse, ..Arrangement::default() };
     // The view of the previous archive is not kept.
@@ -27,7 +27,7 @@ pub fn keep(state: &mut State) {
     let text =
         |path: Option<&EntryPath>| path.and_then(|path| std::str::from_utf8(path.as_bytes()).ok()).unwrap_or_default().to_owned();
     let (directory, entry) = match state.places.outer.first() {
-        Some(spot) => (spot.directory.as_ref(), spot.at.as_ref()),
+        Some(position) => (position.directory.as_ref(), position.at.as_ref()),
         None => (state.listing.scope.directory.as_ref(), state.listing.entry().map(|entry| &entry.path)),
     };
     let arrangement = match &state.layout.sizes {

@@ -42,12 +42,12 @@ pub fn bar(job: &Job, theme: &Theme, area: Rect, row: u16, room: usize, buffer: 
         (Some(percent), Meter::Bar) => usize::from(BAR) + glyphs::width(percent) + 2,
     };
     let way = |(meter, index): (Meter, usize)| (meter, figures[index.min(figures.len() - 1)].as_str());
-    let taken = |(meter, figures): (Meter, &str)| meter_columns(meter) + glyphs::width(figures) + 1;
+    let used = |(meter, figures): (Meter, &str)| meter_columns(meter) + glyphs::width(figures) + 1;
     let name = glyphs::width(&job.title).min(NAME);
     let ways = [(Meter::Bar, 0), (Meter::Bar, 1), (Meter::Percent, 1), (Meter::Percent, 2)].map(way);
-    let fits = ways.into_iter().find(|way| taken(*way) + name <= room);
+    let fits = ways.into_iter().find(|way| used(*way) + name <= room);
     let (shown, figures) = fits.unwrap_or(way((Meter::Nothing, 2)));
-    let title = glyphs::fit_start(&job.title, room.saturating_sub(taken((shown, figures))));
+    let title = glyphs::fit_start(&job.title, room.saturating_sub(used((shown, figures))));
     let mut x = put(buffer, area, 0, row, &title, theme.text);
     if let (Some(share), Meter::Bar) = (job.share(), shown) {
         x = meter(share, theme, area, x + 1, row, buffer);
@@ -85,7 +85,7 @@ fn figures(job: &Job) -> Vec<String> {
     };
     let rate = if job.rate >= 1.0 { format!("{rate}/s ") } else { String::new() };
     let left = job
-        .left()
+        .remaining()
         .map_or_else(|| "--:--".to_owned(), |left| nra_text::duration(std::time::Duration::from_secs(left.as_secs().max(1))));
     vec![format!("{done} {rate}ETA {left}"), format!("{rate}ETA {left}"), format!("ETA {left}")]
 }

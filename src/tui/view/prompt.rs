@@ -59,13 +59,13 @@ pub fn menu(menu: &Menu, choices: Choices, theme: &Theme, area: Rect, buffer: &m
         put(buffer, area, 0, row, &line, theme.text);
     }
     draw_choices(choices, theme, buffer, |index, row, buffer| {
-        let (key, words, _) = &menu.items[index];
+        let (key, text, _) = &menu.items[index];
         put(buffer, row, 0, 0, &key.to_string(), theme.accent);
         let room = usize::from(row.width.saturating_sub(Menu::TEXT));
         // A long name loses its middle.
-        let words = glyphs::fit(words, room * usize::from(row.height));
-        for (line, words) in (0..).zip(glyphs::wrapped(&words, room)) {
-            put(buffer, row, Menu::TEXT, line, words, theme.text);
+        let text = glyphs::fit(text, room * usize::from(row.height));
+        for (line, text) in (0..).zip(glyphs::wrapped(&text, room)) {
+            put(buffer, row, Menu::TEXT, line, text, theme.text);
         }
     })
 }

@@ -233,8 +233,8 @@ pub fn without_dependents(archive: &dyn Archive, changes: &PendingChanges) -> Pe
 pub fn removable(archive: &dyn Archive, ranges: &[std::ops::Range<u64>]) -> Result<Vec<std::ops::Range<u64>>> {
     let mut removed: RangeSet<u64> = ranges.iter().filter(|range| !range.is_empty()).cloned().collect();
     // Entries below a directory follow it. If one stays, so does the entry after the range.
-    let behind: Vec<u64> = removed.iter().map(|range| range.end).filter(|end| *end < archive.entry_count()).collect();
-    for number in behind {
+    let following: Vec<u64> = removed.iter().map(|range| range.end).filter(|end| *end < archive.entry_count()).collect();
+    for number in following {
         let stays = archive.entry(number)?;
         for above in stays.path.above() {
             match archive.find(above.as_bytes())? {

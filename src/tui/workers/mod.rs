@@ -84,7 +84,7 @@ impl Workers {
     }
 
     /// Cancels all requests. Jobs continue.
-    pub fn rest(&self) {
+    pub fn cancel_all(&self) {
         self.context.awaited.cancel_all();
     }
 
@@ -93,7 +93,7 @@ impl Workers {
     }
 
     /// Replaces the archive. Jobs continue with the archive they were started for.
-    pub fn turn_to(&mut self, archive: &Arc<dyn Archive>) {
+    pub fn set_archive(&mut self, archive: &Arc<dyn Archive>) {
         let jobs = std::mem::take(&mut self.jobs);
         *self = Self { jobs, ..Self::start(archive, &self.context.events) };
     }

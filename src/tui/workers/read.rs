@@ -110,7 +110,7 @@ pub fn occurrences(archive: &dyn Archive, request: &OccurrencesRequest, responde
     let OccurrencesRequest { entry, needle, by_line } = request;
     let response = |places: &[u64], all| Response::Occurrences(OccurrencesResponse { places: places.into(), all });
     let mut reported = Instant::now();
-    let found = seek::stops(archive, entry, needle, *by_line, responder.is_awaited, &mut |places| {
+    let found = seek::occurrences(archive, entry, needle, *by_line, responder.is_awaited, &mut |places| {
         if reported.elapsed() >= PROGRESS {
             reported = Instant::now();
             responder.respond(response(places, false));

@@ -62,23 +62,23 @@ impl Lines {
                         self.end(base + at as u64);
                     }
                     self.text.push(byte);
-                    let behind = bytes[at + 1..].iter().position(|byte| !byte.is_ascii_whitespace());
-                    let behind = behind.map(|behind| at + 1 + behind);
+                    let next = bytes[at + 1..].iter().position(|byte| !byte.is_ascii_whitespace());
+                    let next = next.map(|next| at + 1 + next);
                     // Empty objects and arrays stay on one line.
-                    if let Some(behind) = behind.filter(|behind| bytes[*behind] == byte + 2) {
-                        self.text.push(bytes[behind]);
-                        at = behind + 1;
+                    if let Some(next) = next.filter(|next| bytes[*next] == byte + 2) {
+                        self.text.push(bytes[next]);
+                        at = next + 1;
                         continue;
                     }
                     self.open.push(self.done.len());
                     self.end(base + at as u64 + 1);
                 }
                 b'}' | b']' => {
-                    let begun = self.open.pop();
+                    let opened = self.open.pop();
                     self.end(base + at as u64);
                     self.text.push(byte);
-                    if let Some(begun) = begun {
-                        self.ends[begun] = self.done.len();
+                    if let Some(opened) = opened {
+                        self.ends[opened] = self.done.len();
                     }
                 }
                 b',' => {
@@ -95,8 +95,8 @@ impl Lines {
         }
         let open = std::mem::take(&mut self.open);
         self.end(base + at as u64);
-        for begun in open {
-            self.ends[begun] = self.done.len() - 1;
+        for opened in open {
+            self.ends[opened] = self.done.len() - 1;
         }
         at
     }

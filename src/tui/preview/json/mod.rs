@@ -192,7 +192,7 @@ impl Scrolled for Page {
         true
     }
 
-    fn holds(&self, row: usize, pattern: &regex::bytes::Regex) -> bool {
+    fn matches(&self, row: usize, pattern: &regex::bytes::Regex) -> bool {
         let Some(&line) = self.rows.get(row) else { return false };
         // Folded lines belong to their row.
         let last = if self.folded.contains(&line) { self.ends[line] } else { line };
@@ -315,7 +315,7 @@ mod tests {
         // The closing line folds the object.
         assert_eq!(page.fold(4, Fold::Toggle), Some(2));
         assert_eq!(rows(&page), ["{", "  \"a\": [1, 2, {\"x\": []}],", "  \"b\": {\"c\": 3}", "}"]);
-        assert!(page.holds(1, &regex::bytes::Regex::new("x").unwrap()));
+        assert!(page.matches(1, &regex::bytes::Regex::new("x").unwrap()));
         assert_eq!(page.fold(2, Fold::Open), Some(2));
         assert_eq!(page.fold(2, Fold::Open), None);
         assert_eq!(page.rows(), 6);

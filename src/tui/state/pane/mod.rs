@@ -87,7 +87,7 @@ impl Pane {
         self.entry.as_ref()
     }
 
-    /// Returns when [`Pane::wake`] has something to do.
+    /// Returns when [`Pane::load_due`] has something to do.
     pub fn due(&self) -> Option<Duration> {
         self.due
     }
@@ -127,14 +127,14 @@ impl Pane {
     }
 
     /// Loads the entry now, if it is due or will be.
-    pub fn hurry(&mut self) -> Option<PreviewRequest> {
+    pub fn load_now(&mut self) -> Option<PreviewRequest> {
         self.due.take()?;
         Some(self.request(0, None, 0))
     }
 
     /// Loads the entry if it is due.
-    pub fn wake(&mut self, now: Duration) -> Option<PreviewRequest> {
-        if self.due? <= now { self.hurry() } else { None }
+    pub fn load_due(&mut self, now: Duration) -> Option<PreviewRequest> {
+        if self.due? <= now { self.load_now() } else { None }
     }
 
     /// Changes the form and keeps the position.
@@ -223,7 +223,7 @@ impl Pane {
             self.scroll.cursor = window.row(cursor).max(self.scroll.top);
             if place >= preview.size {
                 // The end of the content is the last row of the screen.
-                let walk = Walk { rows: window, wrap: self.wrapped() };
+                let walk = Walk { rows: window, wrap: self.wrap_columns() };
                 let end = walk.end(usize::from(self.canvas.cells.1) + 1);
                 self.go(walk.last(self.scroll.top).min(end));
             } else if let (Body::Text(page), Found::At(_) | Found::Around(_)) = (&preview.body, response.found) {
@@ -252,7 +252,7 @@ impl Pane {
         let window = preview.body.scrolled();
         let last = window.rows().saturating_sub(1);
         self.scroll.at = None;
-        let walk = Walk { rows: window, wrap: self.wrapped() };
+        let walk = Walk { rows: window, wrap: self.wrap_columns() };
         let (top, cursor, count) = (walk.top(&self.scroll), self.scroll.cursor, rows.unsigned_abs());
         // If there is more, the next window fills the screen.
         let most = if window.at_end() { walk.end(height) } else { walk.last(last) };
@@ -306,7 +306,7 @@ impl Pane {
         self.scroll.at = None;
         let there = if end { window.at_end() } else { window.at_start() };
         if there {
-            let walk = Walk { rows: window, wrap: self.wrapped() };
+            let walk = Walk { rows: window, wrap: self.wrap_columns() };
             let top = if end { walk.end(height) } else { RowPart { row: 0, part: 0 } };
             let cursor = if end { window.rows().saturating_sub(1) } else { 0 };
             (self.scroll.top, self.scroll.part, self.scroll.cursor) = (top.row, top.part, cursor);
@@ -323,7 +323,7 @@ impl Pane {
         Some(self.request(0, None, 0))
     }
 
-    pub fn side(&mut self, columns: isize) {
+    pub fn scroll_sideways(&mut self, columns: isize) {
         self.scroll.left = self.scroll.left.saturating_add_signed(columns).min(8 << 10);
     }
 
@@ -340,7 +340,7 @@ impl Pane {
     }
 
     /// Moves the cursor to a row of the screen. Returns whether it was there already.
-    pub fn point(&mut self, row: usize) -> bool {
+    pub fn click_row(&mut self, row: usize) -> bool {
         let Some(walk) = self.walk().filter(|walk| walk.rows.has_cursor()) else { return false };
         let (there, left) = walk.down(walk.top(&self.scroll), row);
         let again = left == 0 && there.row == self.scroll.cursor;
@@ -351,13 +351,13 @@ impl Pane {
     }
 
     /// Returns the columns that rows are wrapped to, if any.
-    fn wrapped(&self) -> Option<u16> {
+    fn wrap_columns(&self) -> Option<u16> {
         self.scroll.wrap.then_some(self.columns)
     }
 
     /// Returns the loaded rows as drawn.
     fn walk(&self) -> Option<Walk<'_>> {
-        Some(Walk { rows: self.rows()?, wrap: self.wrapped() })
+        Some(Walk { rows: self.rows()?, wrap: self.wrap_columns() })
     }
 
     /// Scrolls to a screen row.
@@ -435,8 +435,8 @@ mod tests {
         let archive = sample::with_contents(&[("text", &content)]);
         let mut pane = Pane::default();
         pane.show(Some(&archive.entry(0).unwrap()), Duration::ZERO);
-        assert_eq!(pane.wake(Duration::from_millis(10)), None);
-        let request = pane.wake(REST);
+        assert_eq!(pane.load_due(Duration::from_millis(10)), None);
+        let request = pane.load_due(REST);
         settle(&archive, &mut pane, request);
         let mut expected = 1;
         while expected + 40 < 60_000 {
@@ -461,7 +461,7 @@ mod tests {
         let mut pane = Pane::default();
         pane.resize((80, 40));
         pane.show(Some(&archive.entry(0).unwrap()), Duration::ZERO);
-        let request = pane.hurry();
+        let request = pane.load_now();
         settle(&archive, &mut pane, request);
         let request = pane.step(3_000, 40);
         settle(&archive, &mut pane, request);

@@ -103,7 +103,7 @@ impl Pane {
             Some((line.text.get(..found.start())?, line.text.get(..found.end())?))
         });
         let Some((before, with)) = found else { return (left, 0) };
-        if let Some(columns) = self.wrapped() {
+        if let Some(columns) = self.wrap_columns() {
             let height = lines::parts(before, usize::from(columns - page.gutter(columns))).count();
             return (left, if self.seeking_text { height - 1 } else { 0 });
         }
@@ -143,7 +143,7 @@ impl Pane {
             };
             return Ok(self.seek(Seek::Text { needle, from, back, line }));
         }
-        let holds = |row: &usize| self.needle.pattern().is_some_and(|pattern| window.holds(*row, pattern));
+        let holds = |row: &usize| self.needle.pattern().is_some_and(|pattern| window.matches(*row, pattern));
         let (rows, from) = (window.rows(), top + usize::from(again && !back));
         let row =
             if back { (0..from).rev().chain((from..rows).rev()).find(holds) } else { (from..rows).chain(0..from).find(holds) };

@@ -8,8 +8,9 @@ use signal_hook::iterator::Handle;
 
 use crate::event::Event;
 use crate::session::Session;
-use crate::state::Quit;
-use crate::state::jobs::{Job, JobEvent, JobId};
+use crate::state::{JobEvent, JobId, Quit};
+
+pub use crate::state::{Ending, Job};
 
 /// Interval between two reports of a running job.
 const REPORT_INTERVAL: Duration = Duration::from_secs(30);
@@ -115,8 +116,7 @@ mod tests {
     use crate::effect::Effect;
     use crate::keymap::Keymap;
     use crate::sample;
-    use crate::state::jobs::Ending;
-    use crate::state::{Facts, State};
+    use crate::state::{Ending, Facts, State};
     use crate::task::Task;
     use crate::theme::{Background, Depth, Theme};
     use crate::workers::Workers;

@@ -7,13 +7,10 @@ use std::sync::Arc;
 use crate::open_target::{OpenTarget, Password};
 use crate::requests::{RequestId, RequestKind};
 use crate::rows::Scope;
-use crate::state::arrange::ArrangeRequest;
-use crate::state::finder::FindRequest;
-use crate::state::jobs::JobId;
-use crate::state::listing::RowsRequest;
-use crate::state::marks::{Among, Change};
-use crate::state::pane::{OccurrencesRequest, PreviewRequest};
-use crate::state::pending::{PendingChange, PendingChanges};
+use crate::state::{
+    Among, ArrangeRequest, Change, FindRequest, JobId, OccurrencesRequest, PendingChange, PendingChanges, PreviewRequest,
+    RowsRequest,
+};
 use crate::task::Task;
 use nra_format::entry::Entry;
 use nra_format::path::EntryPath;

@@ -9,16 +9,10 @@ use crate::key::Key;
 use crate::open_target::OpenTarget;
 use crate::preview::details::Details;
 use crate::requests::RequestId;
-use crate::state::Facts;
-use crate::state::arrange::Found;
-use crate::state::finder::FindResponse;
-use crate::state::jobs::{JobEvent, JobId};
-use crate::state::line;
-use crate::state::listing::RowsResponse;
-use crate::state::marks::Change;
-use crate::state::pane::{OccurrencesResponse, PreviewResponse};
-use crate::state::pending::{PendingChange, PendingChanges};
-use crate::state::sizes::Tiles;
+use crate::state::{
+    Change, Facts, FindResponse, Found, JobEvent, JobId, OccurrencesResponse, PendingChange, PendingChanges, PreviewResponse,
+    RowDetails, RowsResponse, Tiles,
+};
 use nra_convert::compact::Compaction;
 use nra_format::archive::CommitInfo;
 
@@ -49,7 +43,7 @@ pub enum Event {
 pub enum Response {
     Rows(RowsResponse),
     /// Details of rows, by entry number.
-    Details(Vec<(u64, line::Facts)>),
+    Details(Vec<(u64, RowDetails)>),
     Preview(PreviewResponse),
     Occurrences(OccurrencesResponse),
     /// Free space on the disk of the directory being typed, bytes.

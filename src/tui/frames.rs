@@ -9,10 +9,7 @@ use crate::layout::{Choices, centred};
 use crate::preview::Scrolled;
 use crate::preview::details::Line;
 use crate::preview::walk::{RowPart, Walk};
-use crate::state::dialog::Prompt;
-use crate::state::finder::{Finder, Over};
-use crate::state::jobs::Job;
-use crate::state::{Dialog, State};
+use crate::state::{Dialog, Finder, Job, Over, Prompt, State};
 use crate::update::POLICIES;
 
 /// Width of a prompt, in columns.

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use etcetera::BaseStrategy;
 use serde::{Deserialize, Serialize};
 
-use crate::state::arrange::Sort;
+use crate::state::Sort;
 
 /// Most archives that are stored.
 const MAX_PLACES: usize = 100;

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::path::PathBuf;
 
-use crate::state::pending::PendingChange;
+use crate::state::PendingChange;
 use nra_convert::Overwrite;
 
 /// What a job does.

@@ -22,14 +22,13 @@ use nra_format::crypt::{Keyring, Secret};
 use nra_format::nra::reader::{NraReader, open_for_salvage};
 use nra_format::progress::{Severity, Warning};
 use nra_format::source::FileSource;
-use nra_tui::background::{BackgroundRun, JobReport};
+use nra_tui::background::{BackgroundRun, Ending, JobReport};
 use nra_tui::canvas::Pictures;
 use nra_tui::config::{Config, ThemeName};
 use nra_tui::environment::Environment;
 use nra_tui::open_target::OpenTarget;
 use nra_tui::options::{Opened, Opener, Options};
 use nra_tui::run;
-use nra_tui::state::jobs::Ending;
 
 /// Default size of the cache for blocks and pages, bytes: enough for one screen. Larger caches also cost memory in the
 /// allocator, which keeps freed memory per thread.

@@ -1,7 +1,6 @@
 //! Changes of the archive: pending, or being written.
 
-use crate::state::jobs::JobId;
-use crate::state::pending::PendingChanges;
+use crate::state::{JobId, PendingChanges};
 
 /// Changes of the archive that are pending or being written.
 #[derive(Debug, Clone, Default)]

@@ -14,9 +14,7 @@ use crate::layout::Column;
 use crate::open_target::OpenTarget;
 use crate::preview::details::Details;
 use crate::preview::walk::RowPart;
-use crate::state::finder::Finder;
-use crate::state::jobs::JobId;
-use crate::state::marks::{Among, Change, SelectedEntries};
+use crate::state::{Among, Change, Finder, JobId, SelectedEntries};
 use nra_format::archive::CommitInfo;
 use nra_format::path::EntryPath;
 

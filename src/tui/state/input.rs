@@ -7,7 +7,7 @@ use zeroize::Zeroizing;
 
 use crate::key::Key;
 use crate::keymap::Action;
-use crate::state::dialog::PendingCheck;
+use crate::state::PendingCheck;
 
 /// Input from the keyboard.
 #[derive(Clone, PartialEq, Eq)]

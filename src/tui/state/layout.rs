@@ -5,7 +5,7 @@ use std::time::Duration;
 use ratatui::layout::Rect;
 
 use crate::layout::{Areas, Column, LayoutOptions, SHARE};
-use crate::state::sizes::Sizes;
+use crate::state::Sizes;
 
 /// Which pane takes the keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -5,7 +5,7 @@ use nra_format::entry::Kind;
 
 /// Details of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Facts {
+pub struct RowDetails {
     /// Size of the content below a directory, bytes.
     pub content_bytes: Option<u64>,
     /// Stored size of a file, bytes.
@@ -18,7 +18,7 @@ pub struct Facts {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
     pub row: Row,
-    pub facts: Option<Facts>,
+    pub facts: Option<RowDetails>,
     pub requested: bool,
 }
 

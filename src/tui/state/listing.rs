@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::rows::{Order, Page, Scope, Want};
-use crate::state::line::{Facts, Line};
+use crate::state::{Line, RowDetails};
 use nra_format::entry::{Entry, Kind};
 use nra_format::path::EntryPath;
 
@@ -228,7 +228,7 @@ impl Listing {
     }
 
     /// Adds details of rows, in ascending order of entry numbers.
-    pub fn add_details(&mut self, facts: &[(u64, Facts)]) {
+    pub fn add_details(&mut self, facts: &[(u64, RowDetails)]) {
         for line in &mut self.lines {
             if let Ok(index) = facts.binary_search_by_key(&line.row.number, |(number, _)| *number) {
                 line.facts = Some(facts[index].1);
@@ -429,7 +429,7 @@ mod tests {
         assert_eq!(asked(&mut listing), Vec::from_iter(0..10));
         assert!(asked(&mut listing).is_empty());
         // Two are known; four more come to the screen, and with them what has not been answered.
-        listing.add_details(&[(4, Facts::default()), (5, Facts::default())]);
+        listing.add_details(&[(4, RowDetails::default()), (5, RowDetails::default())]);
         listing.step(13);
         assert_eq!(asked(&mut listing), Vec::from_iter(6..14));
         // Details of rows that were scrolled away are not awaited, and requested again later.

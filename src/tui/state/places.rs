@@ -4,8 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::state::finder::SearchResults;
-use crate::state::pending::PendingChanges;
+use crate::state::{PendingChanges, SearchResults};
 use crate::stored_positions::StoredPositions;
 use nra_format::entry::Entry;
 use nra_format::path::EntryPath;

@@ -2,7 +2,7 @@
 
 use ratatui::layout::Rect;
 
-use crate::state::arrange::Arrangement;
+use crate::state::Arrangement;
 use crate::treemap::squarified;
 use nra_format::path::EntryPath;
 

@@ -5,7 +5,7 @@ use crate::effect::{Effect, Request};
 use crate::event::{Event, Response};
 use crate::layout::Column;
 use crate::requests::RequestKind;
-use crate::state::arrange::Sort;
+use crate::state::Sort;
 
 fn heads(story: &Story) -> String {
     story.screen().lines().nth(1).unwrap_or_default().to_owned()

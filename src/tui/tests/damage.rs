@@ -11,7 +11,7 @@ use super::{Story, everything};
 use crate::event::{Event, Response};
 use crate::rows::{Page, Want};
 use crate::sample;
-use crate::state::listing::RowsResponse;
+use crate::state::RowsResponse;
 use nra_convert::{Destination, Format, Input, NraSink, Options, Sink, Source, WalkSource, convert};
 use nra_format::archive::{Archive, OpenOptions, open as open_bytes, open_path};
 use nra_format::progress::Recorder;

@@ -6,7 +6,7 @@ use super::{Story, everything};
 use crate::effect::{Effect, Request};
 use crate::event::Event;
 use crate::sample;
-use crate::state::dialog::{Dialog, Jump};
+use crate::state::{Dialog, Jump};
 use crate::update::update;
 
 #[test]

@@ -10,10 +10,7 @@ use crate::event::{Event, Failure, Response};
 use crate::open_target::OpenTarget;
 use crate::requests::RequestKind;
 use crate::rows::{Page, Want};
-use crate::state::dialog::Dialog;
-use crate::state::jobs::{Ending, JobEvent};
-use crate::state::listing::RowsResponse;
-use crate::state::{DAMAGED, Facts};
+use crate::state::{DAMAGED, Dialog, Ending, Facts, JobEvent, RowsResponse};
 use crate::task::Task;
 use nra_format::archive::Info;
 

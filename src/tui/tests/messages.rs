@@ -8,8 +8,7 @@ use crate::event::{Event, Response};
 use crate::open_target::OpenTarget;
 use crate::requests::RequestKind;
 use crate::sample;
-use crate::state::Tone;
-use crate::state::jobs::Ending;
+use crate::state::{Ending, Tone};
 use nra_format::archive::CommitInfo;
 
 #[test]

@@ -6,8 +6,7 @@ use super::{Story, everything};
 use crate::effect::Effect;
 use crate::event::Event;
 use crate::sample;
-use crate::state::Facts;
-use crate::state::jobs::JobEvent;
+use crate::state::{Facts, JobEvent};
 
 #[test]
 fn directories_are_entered_and_left() {

@@ -4,8 +4,7 @@ use super::{Story, everything};
 use crate::event::Response;
 use crate::open_target::OpenTarget;
 use crate::sample;
-use crate::state::Facts;
-use crate::state::arrange::Sort;
+use crate::state::{Facts, Sort};
 use crate::stored_positions::StoredPositions;
 use crate::update::keep;
 

@@ -6,9 +6,7 @@ use crate::effect::{Effect, Request};
 use crate::keymap::Action;
 use crate::layout::Column;
 use crate::rows::Order;
-use crate::state::arrange::{ArrangeRequest, Found, Sort};
-use crate::state::dialog::{Choice, Menu, PromptKind};
-use crate::state::{Arrangement, Dialog, Sizes, State, Tone};
+use crate::state::{ArrangeRequest, Arrangement, Choice, Dialog, Found, Menu, PromptKind, Sizes, Sort, State, Tone};
 use crate::update::browse;
 use nra_convert::query::{DUPLICATE, Query, TERMS_HELP};
 

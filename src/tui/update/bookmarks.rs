@@ -5,8 +5,7 @@ use crossterm::event::KeyCode;
 use crate::effect::Effect;
 use crate::glyphs;
 use crate::key::Key;
-use crate::state::dialog::{Choice, Menu};
-use crate::state::{Dialog, SearchResults, State, Tone};
+use crate::state::{Choice, Dialog, Menu, SearchResults, State, Tone};
 use crate::update::browse;
 use nra_format::path::EntryPath;
 

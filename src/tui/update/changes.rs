@@ -8,10 +8,10 @@ use crate::event::Checked;
 use crate::glyphs;
 use crate::keymap::Action;
 use crate::open_target::OpenTarget;
-use crate::state::dialog::{About, Choice, Menu, PendingCheck, Prompt, PromptKind, QuitMode};
-use crate::state::jobs::JobId;
-use crate::state::pending::{PendingChange, count};
-use crate::state::{Dialog, PendingChanges, State, Tone};
+use crate::state::pending::count;
+use crate::state::{
+    About, Choice, Dialog, JobId, Menu, PendingChange, PendingChanges, PendingCheck, Prompt, PromptKind, QuitMode, State, Tone,
+};
 use crate::task::Task;
 use crate::update::{entry, jobs};
 use nra_format::entry::Entry;

@@ -1,8 +1,7 @@
 //! Compaction: estimates the savings and asks before anything is written.
 
 use crate::effect::{Effect, Request};
-use crate::state::dialog::{About, Choice, Menu};
-use crate::state::{Dialog, PendingChanges, State, Tone};
+use crate::state::{About, Choice, Dialog, Menu, PendingChanges, State, Tone};
 use crate::task::Task;
 use crate::update::changes;
 use nra_convert::compact::Compaction;

@@ -14,8 +14,8 @@ use crate::preview::Scrolled;
 use crate::preview::seek::Needle;
 use crate::preview::walk::RowPart;
 use crate::requests::RequestKind;
-use crate::state::dialog::{self, Choice, PendingCheck, Prompt, PromptKind};
-use crate::state::{Dialog, State, Tone, Typed};
+use crate::state::dialog;
+use crate::state::{Choice, Dialog, PendingCheck, Prompt, PromptKind, State, Tone, Typed};
 use crate::update::jobs::POLICIES;
 use crate::update::{
     actions, arrange, bookmarks, browse, changes, compact, find, input, jobs, jump, passwords, preview, revert, salvage,

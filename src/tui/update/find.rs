@@ -10,8 +10,7 @@ use crate::glyphs;
 use crate::key::Key;
 use crate::keymap::{Command, Place};
 use crate::open_target::OpenTarget;
-use crate::state::finder::{FindRequest, FindResponse, Finder, Goal, Hit, Over, SearchResults};
-use crate::state::{Dialog, Focus, State};
+use crate::state::{Dialog, FindRequest, FindResponse, Finder, Focus, Goal, Hit, Over, SearchResults, State};
 use crate::update::{actions, browse, changes};
 use crate::workers::rank;
 

@@ -7,11 +7,10 @@ use crate::effect::{Effect, Request};
 use crate::glyphs;
 use crate::keymap::Action;
 use crate::open_target::OpenTarget;
-use crate::state::dialog::{Prompt, PromptKind};
-use crate::state::finder::SearchResults;
-use crate::state::jobs::Ending;
-use crate::state::marks::Change;
-use crate::state::{Dialog, Facts, Listing, OuterPosition, PendingChanges, Renames, State, Tone};
+use crate::state::{
+    Change, Dialog, Ending, Facts, Listing, OuterPosition, PendingChanges, Prompt, PromptKind, Renames, SearchResults, State,
+    Tone,
+};
 use crate::update::{browse, changes, dialogs, marks, passwords, stored_position};
 use nra_format::archive::CommitInfo;
 

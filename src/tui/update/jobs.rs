@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use crate::effect::{Check, Effect, Request};
 use crate::glyphs;
-use crate::state::dialog::{About, Choice, Menu, Prompt, PromptKind, QuitMode};
-use crate::state::jobs::{Ending, Job, JobEvent, JobId};
-use crate::state::marks::{Change, SelectedEntries};
-use crate::state::{Dialog, Quit, State, Tone};
+use crate::state::{
+    About, Change, Choice, Dialog, Ending, Job, JobEvent, JobId, Menu, Prompt, PromptKind, Quit, QuitMode, SelectedEntries,
+    State, Tone,
+};
 use crate::task::Task;
 use crate::update::entry::NO_ENTRY;
 use crate::update::{changes, marks};

@@ -6,8 +6,8 @@ use crate::effect::{Effect, JumpRequest, Request};
 use crate::key::Key;
 use crate::keymap::{Action, Place};
 use crate::requests::RequestKind;
-use crate::state::dialog::{Jump, MAX_LINE, one_line};
-use crate::state::{Dialog, State, Tone};
+use crate::state::dialog::{MAX_LINE, one_line};
+use crate::state::{Dialog, Jump, State, Tone};
 use crate::update::{actions, browse};
 
 pub fn start(state: &mut State) {

@@ -7,9 +7,7 @@ use crate::effect::{Effect, MarksRequest, Request};
 use crate::keymap::Action;
 use crate::requests::RequestKind;
 use crate::rows::Order;
-use crate::state::dialog::PromptKind;
-use crate::state::marks::{Among, Change, Marked};
-use crate::state::{Focus, State, Tone};
+use crate::state::{Among, Change, Focus, Marked, PromptKind, State, Tone};
 use crate::update::entry::NO_ENTRY;
 use crate::update::{actions, browse};
 

@@ -2,8 +2,7 @@
 
 use crate::effect::Effect;
 use crate::open_target::OpenTarget;
-use crate::state::State;
-use crate::state::dialog::{Dialog, Prompt, PromptKind};
+use crate::state::{Dialog, Prompt, PromptKind, State};
 use crate::update::input;
 
 /// Returns whether the entry under the cursor is known to need a password: `Some(true)` if a wrong

@@ -5,9 +5,7 @@ use crate::keymap::Action;
 use crate::layout::TWO_PANES;
 use crate::preview::Form;
 use crate::preview::json::Fold;
-use crate::state::dialog::PromptKind;
-use crate::state::pane::{Found, PreviewRequest, PreviewResponse};
-use crate::state::{Focus, Pane, State, Tone};
+use crate::state::{Focus, Pane, PreviewRequest, PreviewResponse, PromptKind, SeekResult, State, Tone};
 use crate::update::browse::fit;
 use crate::update::entry::NO_ENTRY;
 use crate::update::passwords;
@@ -173,11 +171,11 @@ pub fn find(state: &mut State, back: bool, again: bool, effects: &mut Vec<Effect
 }
 
 /// Shows the result of a search if it is not visible.
-fn notify_found(state: &mut State, found: Found) {
+fn notify_found(state: &mut State, found: SeekResult) {
     match found {
-        Found::Around(_) => state.notify(Tone::Info, "Search wrapped"),
-        Found::Nowhere => state.notify(Tone::Warning, "Not found"),
-        Found::At(_) | Found::Unsought => {}
+        SeekResult::Around(_) => state.notify(Tone::Info, "Search wrapped"),
+        SeekResult::Nowhere => state.notify(Tone::Warning, "Not found"),
+        SeekResult::At(_) | SeekResult::Unsought => {}
     }
 }
 
@@ -185,7 +183,7 @@ pub fn show(state: &mut State, response: PreviewResponse, effects: &mut Vec<Effe
     let (found, seeks) = (response.found, state.preview.is_seeking_text());
     match state.preview.show_loaded(response) {
         Some(damage) => {
-            let found = if seeks && found == Found::Unsought { "Not found in the readable part: " } else { "" };
+            let found = if seeks && found == SeekResult::Unsought { "Not found in the readable part: " } else { "" };
             state.notify(Tone::Error, format!("{found}{damage}"));
         }
         None => notify_found(state, found),

@@ -4,10 +4,7 @@ use tui_input::Input;
 
 use crate::effect::{Effect, Request};
 use crate::requests::RequestKind;
-use crate::state::dialog::{About, Menu, Prompt, PromptKind};
-use crate::state::finder::{Finder, Over};
-use crate::state::jobs::Job;
-use crate::state::{Dialog, JobId, PendingChanges, Sizes, State, Writing};
+use crate::state::{About, Dialog, Finder, Job, JobId, Menu, Over, PendingChanges, Prompt, PromptKind, Sizes, State, Writing};
 use crate::task::Task;
 use crate::update::preview;
 

@@ -3,8 +3,7 @@
 use std::ops::Range;
 
 use crate::effect::Effect;
-use crate::state::dialog::{Choice, Menu};
-use crate::state::{Dialog, PendingChanges, State, Tone};
+use crate::state::{Choice, Dialog, Menu, PendingChanges, State, Tone};
 use crate::task::Task;
 use crate::update::{changes, jobs};
 

@@ -1,9 +1,7 @@
 //! Sizes as numbers, bars or a map.
 
 use crate::effect::{Effect, Request};
-use crate::state::arrange::Sort;
-use crate::state::sizes::{Map, Sizes, Tiles};
-use crate::state::{Arrangement, State, Tone};
+use crate::state::{Arrangement, Map, Sizes, Sort, State, Tiles, Tone};
 use crate::update::arrange;
 
 /// Switches between numbers, bars and map.

@@ -7,7 +7,7 @@ use ratatui::style::Style;
 use crate::frames;
 use crate::glyphs;
 use crate::layout::Choices;
-use crate::state::finder::{Finder, Hit, Over};
+use crate::state::{Finder, Hit, Over};
 use crate::theme::Theme;
 use crate::view::{draw_choices, prompt, put, put_right};
 

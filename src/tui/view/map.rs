@@ -4,8 +4,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use crate::glyphs;
-use crate::state::State;
-use crate::state::sizes::{Map, Tile};
+use crate::state::{Map, State, Tile};
 use crate::view::put;
 use nra_text::{self, SizeStyle};
 

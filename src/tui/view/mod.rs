@@ -19,8 +19,7 @@ use ratatui::style::Style;
 use crate::frames;
 use crate::glyphs;
 use crate::layout::{Areas, Choices, SMALLEST};
-use crate::state::dialog::{About, Menu};
-use crate::state::{Dialog, Focus, State};
+use crate::state::{About, Dialog, Focus, Menu, State};
 use crate::theme::Theme;
 
 /// Returns the message for a screen that is too small, including the question before quitting.

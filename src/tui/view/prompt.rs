@@ -7,7 +7,7 @@ use tui_input::Input;
 use crate::frames;
 use crate::glyphs;
 use crate::layout::Choices;
-use crate::state::dialog::{Menu, Prompt};
+use crate::state::{Menu, Prompt};
 use crate::theme::Theme;
 use crate::view::{draw_choices, put};
 

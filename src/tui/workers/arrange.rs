@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use crate::rows::{self, Scope};
-use crate::state::arrange::{ArrangeRequest, Arrangement, Found, Sort};
+use crate::state::{ArrangeRequest, Arrangement, Found, Sort};
 use crate::workers::duplicates;
 use crate::workers::errors::error_message;
 use crate::workers::room_for;

@@ -11,7 +11,8 @@ use std::path::PathBuf;
 use rangemap::RangeSet;
 
 use crate::glyphs;
-use crate::state::pending::{PendingChange, PendingChanges, Refusal, Renames, joined};
+use crate::state::pending::joined;
+use crate::state::{PendingChange, PendingChanges, Refusal, Renames};
 use crate::workers::errors::error_message;
 use nra_format::archive::Archive;
 use nra_format::entry::{Entry, Kind};

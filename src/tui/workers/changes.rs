@@ -8,7 +8,7 @@ use std::time::SystemTime;
 
 use crate::effect::Check;
 use crate::event::Checked;
-use crate::state::pending::{PendingChange, PendingChanges};
+use crate::state::{PendingChange, PendingChanges};
 use crate::workers::change_set::{ChangeSet, removable, without_dependents};
 use crate::workers::errors::error_message;
 use crate::workers::jobs::expand;

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::hash::RandomState;
 use std::ops::Range;
 
-use crate::state::arrange::Found;
+use crate::state::Found;
 use crate::workers::room_for;
 use nra_format::archive::Archive;
 use nra_format::container::Container;

@@ -9,7 +9,7 @@ use nucleo_matcher::{Config, Matcher, Utf32Str};
 
 use crate::glyphs;
 use crate::rows::below;
-use crate::state::finder::{FindRequest, FindResponse, Goal, Hit};
+use crate::state::{FindRequest, FindResponse, Goal, Hit};
 use crate::workers::errors::error_message;
 use crate::workers::room_for;
 use nra_format::archive::Archive;

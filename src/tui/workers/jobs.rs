@@ -11,7 +11,7 @@ use crossbeam_channel::Sender;
 
 use crate::event::Event;
 use crate::glyphs;
-use crate::state::jobs::{Ending, JobEvent, JobId, Progress};
+use crate::state::{Ending, JobEvent, JobId, Progress};
 use crate::task::Task;
 use crate::workers::changes;
 use crate::workers::errors::{error_message, missing_password};

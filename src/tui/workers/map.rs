@@ -1,7 +1,7 @@
 //! Sums up the children of a directory for the map of sizes.
 
 use crate::rows::{self, Scope};
-use crate::state::sizes::{Tile, Tiles};
+use crate::state::{Tile, Tiles};
 use crate::workers::errors::error_message;
 use nra_format::archive::Archive;
 use nra_format::entry::Kind;

@@ -7,7 +7,8 @@ use globset::{GlobBuilder, GlobMatcher};
 use crate::effect::MarksRequest;
 use crate::event::Response;
 use crate::rows::{self, STRIDE, Scope};
-use crate::state::marks::{Among, tidy};
+use crate::state::Among;
+use crate::state::marks::tidy;
 use crate::workers::errors::error_message;
 use nra_format::archive::Archive;
 use nra_format::entry::{Entry, Kind};
@@ -147,7 +148,7 @@ mod tests {
 
     use super::*;
     use crate::sample;
-    use crate::state::marks::Change;
+    use crate::state::Change;
 
     #[test]
     fn globs_match_children_or_descendants() {

@@ -24,11 +24,7 @@ use crossbeam_channel::Sender;
 use crate::effect::{Effect, MarksRequest, Request};
 use crate::event::{Event, Failure, Response};
 use crate::requests::{RequestId, RequestKind, Requests};
-use crate::state::finder::FindResponse;
-use crate::state::jobs::JobId;
-use crate::state::line::Facts;
-use crate::state::listing::{RowsError, RowsResponse};
-use crate::state::pane::{Found, PreviewResponse};
+use crate::state::{FindResponse, JobId, PreviewResponse, RowDetails, RowsError, RowsResponse, SeekResult};
 use nra_format::archive::Archive;
 
 use worker::{PROGRESS, Responder, ServePolicy, WorkerContext};
@@ -189,13 +185,14 @@ fn fault_response(request: &Request) -> Response {
         Request::Rows(rows) => Response::Rows(RowsResponse { want: rows.want.clone(), page: Err(RowsError::Failed(fault())) }),
         // Unknown details are not shown.
         Request::Details(entries) => {
-            let mut unknown: Vec<(u64, Facts)> = entries.iter().map(|(number, _)| (*number, Facts::default())).collect();
+            let mut unknown: Vec<(u64, RowDetails)> =
+                entries.iter().map(|(number, _)| (*number, RowDetails::default())).collect();
             unknown.sort_by_key(|(number, _)| *number);
             Response::Details(unknown)
         }
         Request::Jump(_) => Response::Jumped(Err(fault())),
         Request::Preview(_) => {
-            Response::Preview(PreviewResponse { preview: Err(fault()), found: Found::Unsought, sealed: None, damage: None })
+            Response::Preview(PreviewResponse { preview: Err(fault()), found: SeekResult::Unsought, sealed: None, damage: None })
         }
         Request::Arrange(_) => Response::Arranged(Err(fault())),
         Request::Map(_) => Response::Mapped(Err(fault())),
@@ -245,13 +242,10 @@ mod tests {
     use crate::effect::{Check, JumpRequest};
     use crate::preview;
     use crate::rows::{Scope, Want};
-    use crate::state::arrange::{ArrangeRequest, Arrangement, Sort};
-    use crate::state::finder::FindRequest;
-    use crate::state::jobs::JobEvent;
-    use crate::state::listing::RowsRequest;
-    use crate::state::marks::Change;
-    use crate::state::pane::{OccurrencesRequest, PreviewRequest};
-    use crate::state::pending::{PendingChange, PendingChanges};
+    use crate::state::{
+        ArrangeRequest, Arrangement, Change, FindRequest, JobEvent, OccurrencesRequest, PendingChange, PendingChanges,
+        PreviewRequest, RowsRequest, Sort,
+    };
     use crate::task::Task;
     use nra_format::archive::{Access, Depth, Info, Part, Totals, Verdict};
     use nra_format::crypt::Keyring;

@@ -9,9 +9,10 @@ use crate::open_target::OpenTarget;
 use crate::preview;
 use crate::preview::seek::{self, Place, Seek};
 use crate::rows;
-use crate::state::line::Facts;
-use crate::state::listing::{RowsError, RowsRequest, RowsResponse};
-use crate::state::pane::{Found, OccurrencesRequest, OccurrencesResponse, PreviewRequest, PreviewResponse};
+use crate::state::{
+    OccurrencesRequest, OccurrencesResponse, PreviewRequest, PreviewResponse, RowDetails, RowsError, RowsRequest, RowsResponse,
+    SeekResult,
+};
 use crate::workers::errors::{error_message, missing_password};
 use crate::workers::properties;
 use crate::workers::worker::{PROGRESS, Responder};
@@ -35,8 +36,8 @@ pub fn jump(archive: &dyn Archive, request: &JumpRequest, go_on: &dyn Fn() -> bo
 }
 
 /// Reads details of rows as long as they are awaited, and returns those read by then.
-pub fn details(archive: &dyn Archive, entries: &[(u64, Entry)], go_on: &dyn Fn() -> bool) -> Vec<(u64, Facts)> {
-    let mut known: Vec<(u64, Facts)> = Vec::new();
+pub fn details(archive: &dyn Archive, entries: &[(u64, Entry)], go_on: &dyn Fn() -> bool) -> Vec<(u64, RowDetails)> {
+    let mut known: Vec<(u64, RowDetails)> = Vec::new();
     for (number, entry) in entries {
         // Details that cannot be read are not shown.
         let fact = fact(archive, entry, go_on).unwrap_or_default();
@@ -53,8 +54,8 @@ pub fn details(archive: &dyn Archive, entries: &[(u64, Entry)], go_on: &dyn Fn()
     known
 }
 
-fn fact(archive: &dyn Archive, entry: &Entry, go_on: &dyn Fn() -> bool) -> Result<Facts> {
-    let mut facts = Facts::default();
+fn fact(archive: &dyn Archive, entry: &Entry, go_on: &dyn Fn() -> bool) -> Result<RowDetails> {
+    let mut facts = RowDetails::default();
     match entry.kind {
         Kind::Directory => {
             // With a damaged index this would read every entry.
@@ -77,11 +78,11 @@ pub fn preview(archive: &Arc<dyn Archive>, request: PreviewRequest, awaited: &dy
         sealed: missing_password(error),
         damage: None,
     };
-    let mut found = Found::Unsought;
+    let mut found = SeekResult::Unsought;
     if let Some(seek) = request.seek.take() {
         match seek::place(&**archive, &entry, &seek, awaited) {
             Ok(Some(Place { offset, line, around })) => {
-                found = if around { Found::Around(offset) } else { Found::At(offset) };
+                found = if around { SeekResult::Around(offset) } else { SeekResult::At(offset) };
                 request.place = offset;
                 // The window starts with the row: line breaks before it may be quoted.
                 let back = if matches!(seek, Seek::Row(..)) { 1 } else { request.limits.back() };
@@ -89,7 +90,7 @@ pub fn preview(archive: &Arc<dyn Archive>, request: PreviewRequest, awaited: &dy
                 request.anchor = line.map(|line| (offset, line));
             }
             Ok(None) => {
-                let found = Found::Nowhere;
+                let found = SeekResult::Nowhere;
                 return PreviewResponse { preview: Err(String::new()), found, sealed: None, damage: None };
             }
             Err(error) => return failed(&error, found),

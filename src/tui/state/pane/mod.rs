@@ -31,7 +31,7 @@ pub struct PreviewRequest {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PreviewResponse {
     pub preview: Result<Preview, String>,
-    pub found: Found,
+    pub found: SeekResult,
     /// The content needs a password; true if a wrong one was given.
     pub sealed: Option<bool>,
     /// Damage that limits what is shown.
@@ -40,7 +40,7 @@ pub struct PreviewResponse {
 
 /// The result of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Found {
+pub enum SeekResult {
     /// There was no search.
     #[default]
     Unsought,
@@ -193,7 +193,7 @@ impl Pane {
         self.seeking = false;
         let place = match (response.found, response.preview.as_ref().err()) {
             // Keep the preview.
-            (Found::Nowhere, _) => {
+            (SeekResult::Nowhere, _) => {
                 self.stops = None;
                 return None;
             }
@@ -203,8 +203,8 @@ impl Pane {
                 }
                 return Some(error.clone());
             }
-            (Found::Unsought, _) => awaited,
-            (Found::At(place) | Found::Around(place), _) => {
+            (SeekResult::Unsought, _) => awaited,
+            (SeekResult::At(place) | SeekResult::Around(place), _) => {
                 self.scroll.at = Some(place);
                 self.found = Some(place).filter(|_| self.seeking_text);
                 place
@@ -214,11 +214,11 @@ impl Pane {
             let window = preview.body.scrolled();
             // The cursor stays if the position is the same.
             let stays = |rows: &&dyn Scrolled| {
-                response.found == Found::Unsought && rows.has_cursor() && rows.offset(self.scroll.top) == place
+                response.found == SeekResult::Unsought && rows.has_cursor() && rows.offset(self.scroll.top) == place
             };
             let cursor = self.rows().filter(stays).map_or(place, |rows| rows.offset(self.scroll.cursor));
             let again = self.rows().is_some_and(|rows| rows.offset(self.scroll.top) == place);
-            self.scroll.part = if again && response.found == Found::Unsought { self.scroll.part } else { 0 };
+            self.scroll.part = if again && response.found == SeekResult::Unsought { self.scroll.part } else { 0 };
             self.scroll.top = if place == 0 { 0 } else { window.row(place) };
             self.scroll.cursor = window.row(cursor).max(self.scroll.top);
             if place >= preview.size {
@@ -226,7 +226,7 @@ impl Pane {
                 let walk = Walk { rows: window, wrap: self.wrap_columns() };
                 let end = walk.end(usize::from(self.canvas.cells.1) + 1);
                 self.go(walk.last(self.scroll.top).min(end));
-            } else if let (Body::Text(page), Found::At(_) | Found::Around(_)) = (&preview.body, response.found) {
+            } else if let (Body::Text(page), SeekResult::At(_) | SeekResult::Around(_)) = (&preview.body, response.found) {
                 (self.scroll.left, self.scroll.part) = self.reveal(page);
             }
         }
@@ -416,7 +416,7 @@ mod tests {
     fn settle(archive: &Arc<dyn Archive>, pane: &mut Pane, request: Option<PreviewRequest>) {
         if let Some(PreviewRequest { entry, request }) = request {
             let preview = preview::load(archive, &entry, &request, &|| true).map_err(|error| error.to_string());
-            drop(pane.show_loaded(PreviewResponse { preview, found: Found::Unsought, sealed: None, damage: None }));
+            drop(pane.show_loaded(PreviewResponse { preview, found: SeekResult::Unsought, sealed: None, damage: None }));
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::glyphs;
 use crate::preview::seek::Seek;
 use crate::preview::{Body, Form, Preview, text as lines};
-use crate::state::pane::{Found, Pane, PreviewRequest};
+use crate::state::{Pane, PreviewRequest, SeekResult};
 use nra_format::entry::Entry;
 
 /// Requests all occurrences of a text.
@@ -121,12 +121,12 @@ impl Pane {
 
     /// Searches the last text: from the first row in view on (after it if `again`), or backwards. The
     /// search wraps. Returns the result as an error if it is known without a request.
-    pub fn find(&mut self, back: bool, again: bool) -> Result<PreviewRequest, Found> {
+    pub fn find(&mut self, back: bool, again: bool) -> Result<PreviewRequest, SeekResult> {
         let needle = self.needle.text().to_owned();
         if self.is_unreadable() {
             return Ok(self.seek(Seek::Text { needle, from: 0, back, line: None }));
         }
-        let Some(Ok(preview)) = &self.preview else { return Err(Found::Unsought) };
+        let Some(Ok(preview)) = &self.preview else { return Err(SeekResult::Unsought) };
         let window = preview.body.scrolled();
         let top = if window.has_cursor() { self.scroll.cursor } else { self.scroll.top };
         let is_content = matches!(preview.body, Body::Text(_) | Body::Hex(_)) && matches!(preview.form, Form::Text | Form::Hex);
@@ -149,12 +149,12 @@ impl Pane {
             if back { (0..from).rev().chain((from..rows).rev()).find(holds) } else { (from..rows).chain(0..from).find(holds) };
         let Some(row) = row else {
             self.stops = None;
-            return Err(Found::Nowhere);
+            return Err(SeekResult::Nowhere);
         };
         let places = (0..rows).filter(holds).map(|row| row as u64).collect();
         self.stops = Some(Occurrences { needle, places, all: true, at: row as u64 });
         (self.scroll.top, self.scroll.part, self.scroll.cursor) = (row, 0, row);
-        let found = if back == (row < from) { Found::At } else { Found::Around };
+        let found = if back == (row < from) { SeekResult::At } else { SeekResult::Around };
         Err(found(row as u64))
     }
 

@@ -115,9 +115,9 @@ mod tests {
     use super::*;
     use crate::effect::Effect;
     use crate::keymap::Keymap;
-    use crate::sample;
     use crate::state::{Ending, Facts, State};
     use crate::task::Task;
+    use crate::tests::sample;
     use crate::theme::{Background, Depth, Theme};
     use crate::workers::Workers;
 

@@ -26,8 +26,6 @@ mod program;
 mod requests;
 mod rows;
 pub mod run;
-#[cfg(test)]
-mod sample;
 mod session;
 mod signals;
 mod stored_positions;

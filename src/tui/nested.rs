@@ -37,7 +37,7 @@ pub fn open(outer: &dyn Archive, entry: &Entry, key: Option<Secret>, limit: u64)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample;
+    use crate::tests::sample;
 
     #[test]
     fn nested_archive_is_detected_from_content() {

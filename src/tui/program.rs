@@ -183,7 +183,7 @@ fn send(archive: &dyn Archive, entry: &Entry, to: &mut dyn Write) -> io::Result<
 mod tests {
     use super::*;
     use crate::copies::Copies;
-    use crate::sample;
+    use crate::tests::sample;
 
     #[test]
     fn editor_gets_temporary_copy() {

@@ -280,7 +280,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::sample;
+    use crate::tests::sample;
 
     fn page(archive: &dyn Archive, scope: &Scope, want: &Want, count: usize) -> Result<Page> {
         super::page(archive, scope, want, count, &|| true)

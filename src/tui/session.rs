@@ -232,7 +232,7 @@ mod tests {
     use crate::effect::Request;
     use crate::keymap::Keymap;
     use crate::requests::RequestKind;
-    use crate::sample;
+    use crate::tests::sample;
     use crate::theme::{Background, Depth, Theme};
 
     #[test]

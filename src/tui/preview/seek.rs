@@ -317,7 +317,7 @@ impl<'a> Content<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample;
+    use crate::tests::sample;
 
     fn content() -> Vec<u8> {
         (1..=60_000).flat_map(|number| format!("This is line {number}\n").into_bytes()).collect()

@@ -93,7 +93,7 @@ fn kind(name: &[u8]) -> String {
 mod tests {
     use super::*;
     use crate::preview::details::Line;
-    use crate::sample;
+    use crate::tests::sample;
 
     fn lines(files: &[(&str, &[u8])], below: &str) -> Vec<String> {
         let archive = sample::with_contents(files);

@@ -257,7 +257,7 @@ pub fn mark_symbols(buffer: &mut Buffer, area: Rect, style: Style) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample;
+    use crate::tests::sample;
 
     #[test]
     fn lines_are_numbered_and_printable() {

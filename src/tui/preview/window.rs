@@ -49,7 +49,7 @@ pub fn line_feeds(bytes: &[u8]) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample;
+    use crate::tests::sample;
 
     #[test]
     fn incomplete_rows_are_skipped() {

@@ -170,7 +170,7 @@ mod tests {
 
     use super::*;
     use crate::rows::{Want, page};
-    use crate::sample;
+    use crate::tests::sample;
 
     fn name(archive: &dyn Archive, scope: &Scope, at: u64, typed: &str) -> Option<String> {
         let place = place(archive, scope, at, false, typed, &|| true).unwrap()?;

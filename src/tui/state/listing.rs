@@ -379,7 +379,7 @@ mod tests {
 
     use super::*;
     use crate::rows;
-    use crate::sample;
+    use crate::tests::sample;
     use nra_format::archive::Archive;
 
     /// Answers requests until there are no more.

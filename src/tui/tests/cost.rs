@@ -158,7 +158,7 @@ fn cpu_of_key(story: &Story, key: &str) -> Duration {
 #[test]
 #[cfg(target_os = "linux")]
 fn a_path_of_thousands_of_directories_costs_what_is_shown_of_it() {
-    let mut story = Story::begin(crate::sample::archive(&["a/b", "c"]), 100, 24);
+    let mut story = Story::begin(crate::tests::sample::archive(&["a/b", "c"]), 100, 24);
     story.then("enter");
     let deep = format!("{}b", "a/".repeat(32_767));
     story.state.listing.scope.directory = Some(EntryPath::try_from(deep.as_str()).unwrap());
@@ -172,7 +172,7 @@ fn a_path_of_thousands_of_directories_costs_what_is_shown_of_it() {
 #[test]
 #[cfg(target_os = "linux")]
 fn what_is_pasted_and_what_jobs_say_costs_what_is_shown_of_it() {
-    let mut story = Story::begin(crate::sample::archive(&["a"]), 100, 24);
+    let mut story = Story::begin(crate::tests::sample::archive(&["a"]), 100, 24);
     story.then("f");
     let before = on_the_processor();
     story.event(Event::Paste("x".repeat(1 << 20)));
@@ -198,7 +198,7 @@ fn long_names_cost_what_is_shown_of_them() {
     for (keys, files, bytes) in [("b b", 100, 5_000), ("i", 20, 60_000)] {
         let names: Vec<String> = (0..files).map(|number| format!("{number:03}{}", "x".repeat(bytes))).collect();
         let files: Vec<(&str, &[u8])> = names.iter().map(|name| (name.as_str(), b"the same".as_slice())).collect();
-        let mut story = Story::begin(crate::sample::with_contents(&files), 100, 12);
+        let mut story = Story::begin(crate::tests::sample::with_contents(&files), 100, 12);
         story.then(keys);
         let each = cpu_of_key(&story, "j");
         assert!(each < Duration::from_millis(16), "{keys}: {each:?}");

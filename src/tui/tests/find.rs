@@ -56,7 +56,7 @@ fn query_accepts_quoted_words() {
 
 #[test]
 fn matches_are_highlighted_with_accents() {
-    let mut story = Story::begin(crate::sample::archive(&["a\u{308}o\u{308}u\u{308}/schön.txt", "שלום/x"]), 80, 24);
+    let mut story = Story::begin(crate::tests::sample::archive(&["a\u{308}o\u{308}u\u{308}/schön.txt", "שלום/x"]), 80, 24);
     story.then("/").types("txt");
     story.sees("a\u{308}o\u{308}u\u{308}/schön.txt");
     let mut buffer = ratatui::buffer::Buffer::empty(story.state.screen);
@@ -190,7 +190,7 @@ fn archives_are_listed_on_demand() {
 
 #[test]
 fn glob_matches_listed_rows() {
-    let mut story = Story::begin(crate::sample::archive(&["a1", "a2", "b1", "d/a1", "d/c1"]), 100, 24);
+    let mut story = Story::begin(crate::tests::sample::archive(&["a1", "a2", "b1", "d/a1", "d/c1"]), 100, 24);
     story.then("f").types("a");
     story.then("enter +").types("*1");
     story.then("enter").sees("1 marked");

@@ -182,7 +182,7 @@ fn content_is_copied() {
     assert_eq!(story.outside, [Effect::Copy(b"# Hello\n\nThis is a test.\n".to_vec())]);
     story.then("G k Y");
     story.sees("Only files have content");
-    let mut story = Story::begin(crate::sample::with_contents(&[("long", &[0; 100_000])]), 80, 24);
+    let mut story = Story::begin(crate::tests::sample::with_contents(&[("long", &[0; 100_000])]), 80, 24);
     story.then("Y");
     story.sees("too large for the clipboard");
 }
@@ -380,7 +380,7 @@ pub fn paths(archive: &dyn Archive) -> Vec<String> {
 fn changes_are_made_undone_and_written() {
     let work = tempfile::tempdir().unwrap();
     let file = work.path().join("a.nra");
-    std::fs::write(&file, crate::sample::bytes(&[("a.txt", b"a"), ("b/c.txt", b"c"), ("b/d.txt", b"d"), ("e.txt", b"e")]))
+    std::fs::write(&file, crate::tests::sample::bytes(&[("a.txt", b"a"), ("b/c.txt", b"c"), ("b/d.txt", b"d"), ("e.txt", b"e")]))
         .unwrap();
     let mut story = Story::begin(everything(), 100, 24);
     story.then("d");
@@ -416,7 +416,7 @@ fn changes_are_made_undone_and_written() {
 fn pending_changes_are_listed_and_undone() {
     let work = tempfile::tempdir().unwrap();
     let file = work.path().join("a.nra");
-    std::fs::write(&file, crate::sample::bytes(&[("a.txt", b"a"), ("b/c.txt", b"c"), ("e.txt", b"e")])).unwrap();
+    std::fs::write(&file, crate::tests::sample::bytes(&[("a.txt", b"a"), ("b/c.txt", b"c"), ("e.txt", b"e")])).unwrap();
     let mut story = Story::begin(everything(), 100, 24);
     open(&mut story, &file);
     story.then("P");
@@ -467,7 +467,7 @@ fn pending_changes_are_listed_and_undone() {
 fn pending_changes_are_not_dropped_without_asking() {
     let work = tempfile::tempdir().unwrap();
     let file = work.path().join("a.nra");
-    std::fs::write(&file, crate::sample::bytes(&[("a.txt", b"a"), ("b.nra", b"b")])).unwrap();
+    std::fs::write(&file, crate::tests::sample::bytes(&[("a.txt", b"a"), ("b.nra", b"b")])).unwrap();
     let mut story = Story::begin(everything(), 100, 24);
     open(&mut story, &file);
     story.state.opening.archives = vec!["other.nra".into()];
@@ -514,7 +514,7 @@ fn nothing_is_kept_for_archive_of_same_name() {
     let (file, other) = (work.path().join("a.nra"), work.path().join("sub/a.nra"));
     std::fs::create_dir(work.path().join("sub")).unwrap();
     for path in [&file, &other] {
-        std::fs::write(path, crate::sample::bytes(&[("a.txt", b"a"), ("b/c.txt", b"b")])).unwrap();
+        std::fs::write(path, crate::tests::sample::bytes(&[("a.txt", b"a"), ("b/c.txt", b"b")])).unwrap();
     }
     let mut story = Story::begin(everything(), 100, 24);
     open(&mut story, &file);
@@ -598,7 +598,7 @@ fn escape_does_not_quit() {
 fn changes_of_modified_archive_fail() {
     let work = tempfile::tempdir().unwrap();
     let file = work.path().join("a.nra");
-    std::fs::write(&file, crate::sample::bytes(&[("a.txt", b"a"), ("b.txt", b"b")])).unwrap();
+    std::fs::write(&file, crate::tests::sample::bytes(&[("a.txt", b"a"), ("b.txt", b"b")])).unwrap();
     let mut story = Story::begin(everything(), 100, 24);
     open(&mut story, &file);
     story.then("d");
@@ -617,7 +617,7 @@ fn changes_of_modified_archive_fail() {
 fn invalid_names_are_rejected_in_prompt() {
     let work = tempfile::tempdir().unwrap();
     let file = work.path().join("a.nra");
-    std::fs::write(&file, crate::sample::bytes(&[("b/c.txt", b"c")])).unwrap();
+    std::fs::write(&file, crate::tests::sample::bytes(&[("b/c.txt", b"c")])).unwrap();
     let mut story = Story::begin(everything(), 100, 24);
     open(&mut story, &file);
     story.then("r ctrl-u").types("x//y");
@@ -651,7 +651,7 @@ fn password_is_never_shown() {
 fn files_and_directories_are_added() {
     let work = tempfile::tempdir().unwrap();
     let file = work.path().join("a.nra");
-    std::fs::write(&file, crate::sample::bytes(&[("b/c.txt", b"c"), ("e.txt", b"e")])).unwrap();
+    std::fs::write(&file, crate::tests::sample::bytes(&[("b/c.txt", b"c"), ("e.txt", b"e")])).unwrap();
     std::fs::create_dir(work.path().join("new")).unwrap();
     std::fs::write(work.path().join("new/x.txt"), "x").unwrap();
     let mut story = Story::begin(everything(), 100, 24);
@@ -679,7 +679,7 @@ fn files_and_directories_are_added() {
 fn writing_reports_lost_recovery_data() {
     let work = tempfile::tempdir().unwrap();
     let file = work.path().join("a.nra");
-    std::fs::write(&file, crate::sample::bytes(&[("a.txt", b"a"), ("b.txt", b"b")])).unwrap();
+    std::fs::write(&file, crate::tests::sample::bytes(&[("a.txt", b"a"), ("b.txt", b"b")])).unwrap();
     protect(&file, 10, MEMORY_BYTES, &Recorder::default()).unwrap();
     let mut story = Story::begin(everything(), 120, 24);
     open(&mut story, &file);
@@ -746,7 +746,7 @@ fn open_range_counts_as_marked() {
     let work = tempfile::tempdir().unwrap();
     let file = work.path().join("a.nra");
     let files: [(&str, &[u8]); 5] = [("a", b"a"), ("b/1", b"1"), ("b/2", b"2"), ("c", b"c"), ("d", b"d")];
-    std::fs::write(&file, crate::sample::bytes(&files)).unwrap();
+    std::fs::write(&file, crate::tests::sample::bytes(&files)).unwrap();
     let mut story = Story::begin(everything(), 100, 24);
     open(&mut story, &file);
     story.then("v j d").sees("4 entries will be removed");
@@ -829,7 +829,7 @@ fn stop_applies_to_chosen_job() {
 #[test]
 fn large_directory_is_selected_whole() {
     let names: Vec<String> = (0..3_000).map(|number| format!("d/{number:04}")).chain(["e".to_owned()]).collect();
-    let archive = crate::sample::archive(&names.iter().map(String::as_str).collect::<Vec<_>>());
+    let archive = crate::tests::sample::archive(&names.iter().map(String::as_str).collect::<Vec<_>>());
     let mut story = Story::begin(archive, 100, 24);
     story.state.archive.file = Ok("a.nra".into());
     story.then("t enter");

@@ -5,8 +5,8 @@ use insta::assert_snapshot;
 use super::{Story, everything};
 use crate::effect::{Effect, Request};
 use crate::event::Event;
-use crate::sample;
 use crate::state::{Dialog, Jump};
+use crate::tests::sample;
 use crate::update::update;
 
 #[test]

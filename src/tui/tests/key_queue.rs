@@ -111,7 +111,7 @@ fn quitting_never_waits() {
 #[test]
 fn keys_wait_for_long_cursor_move() {
     let names: Vec<String> = (0..3_000).map(|number| format!("{number:04}")).collect();
-    let archive = crate::sample::archive(&names.iter().map(String::as_str).collect::<Vec<_>>());
+    let archive = crate::tests::sample::archive(&names.iter().map(String::as_str).collect::<Vec<_>>());
     let mut story = Story::begin(archive, 100, 30);
     let mut effects = Vec::new();
     for _ in 0..1_500 {

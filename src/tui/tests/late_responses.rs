@@ -16,7 +16,7 @@ use nra_format::archive::Info;
 
 /// Opens an archive file that can be changed.
 fn begin(file: &Path, contents: &[(&str, &[u8])]) -> Story {
-    std::fs::write(file, crate::sample::bytes(contents)).unwrap();
+    std::fs::write(file, crate::tests::sample::bytes(contents)).unwrap();
     let mut story = Story::begin(everything(), 100, 24);
     open(&mut story, file);
     story
@@ -318,7 +318,7 @@ fn closed_parts_cancel_their_requests() {
 #[test]
 fn matches_are_counted_until_search_ends() {
     let text = "word\n".repeat(100);
-    let mut story = Story::begin(crate::sample::with_contents(&[("a.txt", text.as_bytes()), ("b.txt", b"b")]), 100, 24);
+    let mut story = Story::begin(crate::tests::sample::with_contents(&[("a.txt", text.as_bytes()), ("b.txt", b"b")]), 100, 24);
     story.then("enter /").types("word");
     story.keys("enter");
     let told = |story: &Story| story.state.preview.match_position();
@@ -332,7 +332,7 @@ fn matches_are_counted_until_search_ends() {
     let preview = story.back.pop().unwrap();
     story.held_back = false;
     let Effect::Request(_, Request::Preview(_)) = preview else { panic!("{preview:?}") };
-    let events = crate::workers::perform_now(&story.archive, preview).unwrap();
+    let events = crate::workers::tests::perform_now(&story.archive, preview).unwrap();
     story.held_back = true;
     events.into_iter().for_each(|event| story.event(event));
     assert_eq!(told(&story).as_deref(), Some("? of 0+"));

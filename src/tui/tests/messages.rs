@@ -7,8 +7,8 @@ use crate::config::Config;
 use crate::event::{Event, Response};
 use crate::open_target::OpenTarget;
 use crate::requests::RequestKind;
-use crate::sample;
 use crate::state::{Ending, Tone};
+use crate::tests::sample;
 use nra_format::archive::CommitInfo;
 
 #[test]
@@ -69,7 +69,7 @@ fn matches_in_one_row_of_bytes_are_visited() {
     let bytes = b"\0\0ab\0\0ab\0\0\0\0\0\0\0\0\0ab".repeat(2);
     let wide: Vec<u8> = "\u{feff}ab ab ab".encode_utf16().flat_map(u16::to_le_bytes).collect();
     for (content, places) in [(bytes, 6), (wide, 3)] {
-        let mut story = Story::begin(crate::sample::with_contents(&[("a", &content)]), 80, 24);
+        let mut story = Story::begin(crate::tests::sample::with_contents(&[("a", &content)]), 80, 24);
         story.then("enter 2 /").types("ab").then("enter");
         for place in (1..=places).chain((1..places).rev()) {
             story.sees(&format!("{place} of {places}"));

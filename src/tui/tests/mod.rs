@@ -19,6 +19,7 @@ mod navigation;
 mod passwords;
 mod pending_changes;
 mod revert;
+pub mod sample;
 mod screens;
 mod stored_positions;
 
@@ -35,7 +36,6 @@ use crate::key::Key;
 use crate::keymap::Keymap;
 use crate::open_target::OpenTarget;
 use crate::requests::{RequestKind, Requests};
-use crate::sample;
 use crate::state::{Facts, State};
 use crate::theme::{Background, Depth, Theme};
 use crate::update::{start, update};
@@ -149,7 +149,7 @@ impl Story {
                     Some(vec![Event::Response(*id, Response::Archives(self.state.opening.archives.clone()))])
                 }
                 Effect::Start(..) if !self.works => None,
-                _ => workers::perform_now(&self.archive, effect.clone()),
+                _ => workers::tests::perform_now(&self.archive, effect.clone()),
             };
             match events {
                 Some(events) => {

@@ -216,7 +216,7 @@ fn pending_rows_are_not_clickable() {
 #[test]
 fn wheel_scrolls_pane_below_mouse() {
     let text: String = (0..200).map(|number| format!("line {number}\n")).collect();
-    let archive = crate::sample::with_contents(&[("a.txt", text.as_bytes()), ("b", b"")]);
+    let archive = crate::tests::sample::with_contents(&[("a.txt", text.as_bytes()), ("b", b"")]);
     let mut story = Story::begin(archive, 120, 40);
     story.sees("line 0");
     mouse(&mut story, MouseEventKind::ScrollDown, 100, 10);

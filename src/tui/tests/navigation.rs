@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::{Story, everything};
 use crate::effect::Effect;
 use crate::event::Event;
-use crate::sample;
 use crate::state::{Facts, JobEvent};
+use crate::tests::sample;
 
 #[test]
 fn directories_are_entered_and_left() {

@@ -13,7 +13,7 @@ fn changes_below_renamed_directory_are_written() {
     let work = tempfile::tempdir().unwrap();
     let file = work.path().join("a.nra");
     let files: [(&str, &[u8]); 5] = [("d/x/1", b"1"), ("d/x/2", b"2"), ("d/y", b"y"), ("e", b"e"), ("f", b"f")];
-    std::fs::write(&file, crate::sample::bytes(&files)).unwrap();
+    std::fs::write(&file, crate::tests::sample::bytes(&files)).unwrap();
     std::fs::write(work.path().join("new"), "new").unwrap();
     let mut story = Story::begin(everything(), 100, 24);
     open(&mut story, &file);
@@ -40,7 +40,7 @@ fn position_follows_rename() {
     let file = work.path().join("a.nra");
     let files: [(&str, &[u8]); 5] =
         [("data/1", b"1"), ("deep/a/b/x", b"x"), ("deep/a/b/y", b"y"), ("deep/a/z", b"z"), ("else", b"e")];
-    std::fs::write(&file, crate::sample::bytes(&files)).unwrap();
+    std::fs::write(&file, crate::tests::sample::bytes(&files)).unwrap();
     let mut story = Story::begin(everything(), 100, 24);
     open(&mut story, &file);
     // Renames apply to the directory shown and to bookmarks.
@@ -68,7 +68,7 @@ fn position_follows_rename() {
 fn addition_shows_what_it_replaces() {
     let work = tempfile::tempdir().unwrap();
     let file = work.path().join("a.nra");
-    std::fs::write(&file, crate::sample::bytes(&[("a.txt", b"a"), ("b/c.txt", b"c")])).unwrap();
+    std::fs::write(&file, crate::tests::sample::bytes(&[("a.txt", b"a"), ("b/c.txt", b"c")])).unwrap();
     std::fs::write(work.path().join("a.txt"), "anew").unwrap();
     std::fs::write(work.path().join("b"), "no directory").unwrap();
     let mut story = Story::begin(everything(), 120, 24);
@@ -89,7 +89,7 @@ fn addition_shows_what_it_replaces() {
 fn addition_conflicts_with_pending_change() {
     let work = tempfile::tempdir().unwrap();
     let file = work.path().join("a.nra");
-    std::fs::write(&file, crate::sample::bytes(&[("x", b"x"), ("y", b"y")])).unwrap();
+    std::fs::write(&file, crate::tests::sample::bytes(&[("x", b"x"), ("y", b"y")])).unwrap();
     for directory in ["one", "two"] {
         std::fs::create_dir(work.path().join(directory)).unwrap();
         std::fs::write(work.path().join(directory).join("f.txt"), directory).unwrap();
@@ -119,7 +119,7 @@ fn addition_conflicts_with_pending_change() {
 fn names_keep_spaces() {
     let work = tempfile::tempdir().unwrap();
     let file = work.path().join("a.nra");
-    std::fs::write(&file, crate::sample::bytes(&[(" a", b"a")])).unwrap();
+    std::fs::write(&file, crate::tests::sample::bytes(&[(" a", b"a")])).unwrap();
     let mut story = Story::begin(everything(), 100, 24);
     open(&mut story, &file);
     story.then("r end").types("x ");
@@ -135,7 +135,7 @@ fn names_keep_spaces() {
 fn named_changes_survive_unwritable_archive() {
     let work = tempfile::tempdir().unwrap();
     let file = work.path().join("a.nra");
-    std::fs::write(&file, crate::sample::bytes(&[("a", b"a")])).unwrap();
+    std::fs::write(&file, crate::tests::sample::bytes(&[("a", b"a")])).unwrap();
     let mut story = Story::begin(everything(), 100, 24);
     open(&mut story, &file);
     story.then("r ctrl-u").types("b");
@@ -201,7 +201,7 @@ fn failed_opening_keeps_choice_of_archives() {
 fn entry_has_one_pending_name() {
     let work = tempfile::tempdir().unwrap();
     let file = work.path().join("a.nra");
-    std::fs::write(&file, crate::sample::bytes(&[("a", b"a"), ("b", b"b")])).unwrap();
+    std::fs::write(&file, crate::tests::sample::bytes(&[("a", b"a"), ("b", b"b")])).unwrap();
     let mut story = Story::begin(everything(), 100, 24);
     open(&mut story, &file);
     for name in ["c", "d"] {
@@ -225,7 +225,7 @@ fn entry_has_one_pending_name() {
 fn archive_is_not_added_to_itself() {
     let work = tempfile::tempdir().unwrap();
     let file = work.path().join("a.nra");
-    std::fs::write(&file, crate::sample::bytes(&[("a", b"a")])).unwrap();
+    std::fs::write(&file, crate::tests::sample::bytes(&[("a", b"a")])).unwrap();
     let mut story = Story::begin(everything(), 100, 24);
     open(&mut story, &file);
     story.then("a");
@@ -241,7 +241,7 @@ fn archive_is_not_added_to_itself() {
 fn named_changes_survive_foreign_commit() {
     let work = tempfile::tempdir().unwrap();
     let file = work.path().join("a.nra");
-    std::fs::write(&file, crate::sample::bytes(&[("a", b"a"), ("b", b"b"), ("c", b"c")])).unwrap();
+    std::fs::write(&file, crate::tests::sample::bytes(&[("a", b"a"), ("b", b"b"), ("c", b"c")])).unwrap();
     let mut story = Story::begin(everything(), 100, 24);
     open(&mut story, &file);
     story.then("r ctrl-u").types("z");
@@ -275,7 +275,7 @@ fn named_changes_survive_foreign_commit() {
 fn pending_rows_are_shown_below_any_list() {
     let names: Vec<String> = (0..100).map(|number| format!("{number:03}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let mut story = Story::begin(crate::sample::archive(&names), 80, 24);
+    let mut story = Story::begin(crate::tests::sample::archive(&names), 80, 24);
     story.state.archive.file = Ok("a.nra".into());
     let height = story.state.listing.height;
     story.then("f7").types("made/deep");
@@ -303,7 +303,7 @@ fn policy_for_existing_files_is_reset() {
 fn pending_changes_are_written_before_quitting() {
     let work = tempfile::tempdir().unwrap();
     let file = work.path().join("a.nra");
-    std::fs::write(&file, crate::sample::bytes(&[("a", b"a"), ("b", b"b")])).unwrap();
+    std::fs::write(&file, crate::tests::sample::bytes(&[("a", b"a"), ("b", b"b")])).unwrap();
     let mut story = Story::begin(everything(), 100, 24);
     open(&mut story, &file);
     story.then("d q").sees("write them and quit");
@@ -323,7 +323,7 @@ fn pending_changes_are_written_before_quitting() {
 fn unwritable_changes_keep_program_running() {
     let work = tempfile::tempdir().unwrap();
     let file = work.path().join("a.nra");
-    std::fs::write(&file, crate::sample::bytes(&[("a", b"a"), ("b", b"b")])).unwrap();
+    std::fs::write(&file, crate::tests::sample::bytes(&[("a", b"a"), ("b", b"b")])).unwrap();
     let mut story = Story::begin(everything(), 100, 24);
     open(&mut story, &file);
     story.then("d");
@@ -336,7 +336,7 @@ fn unwritable_changes_keep_program_running() {
 fn hidden_pending_rows_are_counted() {
     let names: Vec<String> = (0..100).map(|number| format!("{number:03}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let mut story = Story::begin(crate::sample::archive(&names), 80, 24);
+    let mut story = Story::begin(crate::tests::sample::archive(&names), 80, 24);
     story.state.archive.file = Ok("a.nra".into());
     for number in 0..10 {
         story.then("f7").types(&format!("made{number}"));

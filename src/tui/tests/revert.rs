@@ -4,9 +4,9 @@ use super::jobs::{open, paths};
 use super::{Story, asks, everything};
 use crate::effect::{Effect, Request};
 use crate::open_target::OpenTarget;
-use crate::sample;
 use crate::state::Facts;
 use crate::task::Task;
+use crate::tests::sample;
 use nra_format::archive::{OpenOptions, open_path};
 
 /// An archive of files `a` and `b/c`, and a second commit without the directory.

@@ -3,9 +3,9 @@
 use super::{Story, everything};
 use crate::event::Response;
 use crate::open_target::OpenTarget;
-use crate::sample;
 use crate::state::{Facts, Sort};
 use crate::stored_positions::StoredPositions;
+use crate::tests::sample;
 use crate::update::keep;
 
 /// Opens an archive with a name for its stored position, and stored positions.

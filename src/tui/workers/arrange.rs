@@ -203,7 +203,7 @@ fn key(archive: &dyn Archive, entry: &Entry, sort: Sort, go_on: &dyn Fn() -> boo
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample;
+    use crate::tests::sample;
     use nra_format::path::EntryPath;
 
     fn names(sort: Sort, reverse: bool, filter: &str) -> Vec<String> {

@@ -270,7 +270,7 @@ mod tests {
     use crate::effect::Check;
     use crate::event::Checked;
     use crate::rows;
-    use crate::sample;
+    use crate::tests::sample;
     use crate::workers::changes::{check, commit};
     use nra_format::archive::{OpenOptions, open_path};
     use nra_format::digest::Digest;

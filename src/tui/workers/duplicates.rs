@@ -163,7 +163,7 @@ fn summarize(groups: Groups, once: bool) -> Found {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample;
+    use crate::tests::sample;
 
     fn found(archive: &dyn Archive, below: std::ops::Range<u64>) -> (Vec<String>, String) {
         let found = find(archive, below, &|_| true, &|_| true).unwrap().unwrap();

@@ -273,7 +273,7 @@ pub fn rank(pattern: &str, texts: &[String]) -> Vec<(usize, Vec<u32>)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample;
+    use crate::tests::sample;
 
     fn find(finder: &mut Finder, archive: &dyn Archive, directory: Option<&str>, pattern: &str) -> FindResponse {
         let directory = directory.map(|path| EntryPath::try_from(path).unwrap());

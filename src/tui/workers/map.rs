@@ -48,7 +48,7 @@ fn tiles(archive: &dyn Archive, directory: Option<&EntryPath>, go_on: &dyn Fn() 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample;
+    use crate::tests::sample;
 
     #[test]
     fn map_keeps_largest_entries() {

@@ -147,8 +147,8 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::sample;
     use crate::state::Change;
+    use crate::tests::sample;
 
     #[test]
     fn globs_match_children_or_descendants() {

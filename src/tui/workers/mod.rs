@@ -209,29 +209,8 @@ fn fault_response(request: &Request) -> Response {
     }
 }
 
-/// Performs an effect as the workers would, but at once, and returns the events; `None` for effects
-/// that concern the terminal or open an archive.
 #[cfg(test)]
-pub fn perform_now(archive: &Arc<dyn Archive>, effect: Effect) -> Option<Vec<Event>> {
-    let (sender, events) = crossbeam_channel::unbounded();
-    match effect {
-        // Free space differs from machine to machine.
-        Effect::Request(_, Request::FreeSpace(_)) => {}
-        Effect::Request(id, request) if request.has_worker() => {
-            respond(archive, request, &mut None, &Responder { id, events: &sender, is_awaited: &|| true });
-        }
-        Effect::Start(id, task) => {
-            let monitor = jobs::JobMonitor::new(id, jobs::JobControl::free(id), sender);
-            let (ending, text) = jobs::perform(archive, &task, &monitor);
-            monitor.end(ending, text);
-        }
-        _ => return None,
-    }
-    Some(events.try_iter().collect())
-}
-
-#[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::ops::Range;
     use std::path::PathBuf;
     use std::time::Duration;
@@ -254,6 +233,26 @@ mod tests {
     use nra_format::error::Result;
     use nra_format::path::EntryPath;
     use nra_format::progress::Monitor;
+
+    /// Performs an effect as the workers would, but at once, and returns the events; `None` for effects
+    /// that concern the terminal or open an archive.
+    pub fn perform_now(archive: &Arc<dyn Archive>, effect: Effect) -> Option<Vec<Event>> {
+        let (sender, events) = crossbeam_channel::unbounded();
+        match effect {
+            // Free space differs from machine to machine.
+            Effect::Request(_, Request::FreeSpace(_)) => {}
+            Effect::Request(id, request) if request.has_worker() => {
+                respond(archive, request, &mut None, &Responder { id, events: &sender, is_awaited: &|| true });
+            }
+            Effect::Start(id, task) => {
+                let monitor = jobs::JobMonitor::new(id, jobs::JobControl::free(id), sender);
+                let (ending, text) = jobs::perform(archive, &task, &monitor);
+                monitor.end(ending, text);
+            }
+            _ => return None,
+        }
+        Some(events.try_iter().collect())
+    }
 
     const LONG: Duration = Duration::from_secs(60);
 

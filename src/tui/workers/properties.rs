@@ -111,7 +111,7 @@ fn partners(archive: &dyn Archive, entry: &Entry, details: &mut Details, go_on: 
 mod tests {
     use super::*;
     use crate::preview::details::Line;
-    use crate::sample;
+    use crate::tests::sample;
 
     #[test]
     fn properties_list_blocks_and_shared_entries() {

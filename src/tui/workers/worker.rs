@@ -110,7 +110,7 @@ mod tests {
 
     fn context() -> (WorkerContext, Receiver<Event>) {
         let (events, received) = unbounded();
-        (WorkerContext { archive: crate::sample::archive(&["a"]), events, awaited: Arc::default() }, received)
+        (WorkerContext { archive: crate::tests::sample::archive(&["a"]), events, awaited: Arc::default() }, received)
     }
 
     #[test]

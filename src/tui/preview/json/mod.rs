@@ -295,7 +295,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::sample;
+    use crate::tests::sample;
 
     /// Returns the rows as shown.
     fn rows(page: &Page) -> Vec<String> {

@@ -410,7 +410,7 @@ mod tests {
 
     use super::*;
     use crate::preview;
-    use crate::sample;
+    use crate::tests::sample;
     use nra_format::archive::Archive;
 
     fn settle(archive: &Arc<dyn Archive>, pane: &mut Pane, request: Option<PreviewRequest>) {

@@ -1,4 +1,4 @@
-//! Small archives for the tests of this module.
+//! Small archives for tests.
 
 use std::sync::Arc;
 

@@ -115,8 +115,8 @@ mod tests {
     use super::*;
     use crate::effect::Effect;
     use crate::keymap::Keymap;
+    use crate::state::task::Task;
     use crate::state::{Ending, Facts, State};
-    use crate::task::Task;
     use crate::tests::sample;
     use crate::theme::{Background, Depth, Theme};
     use crate::workers::Workers;

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use crate::open_target::{OpenTarget, Password};
 use crate::requests::{RequestId, RequestKind};
 use crate::rows::Scope;
+use crate::state::task::Task;
 use crate::state::{
     Among, ArrangeRequest, Change, FindRequest, JobId, OccurrencesRequest, PendingChange, PendingChanges, PreviewRequest,
     RowsRequest,
 };
-use crate::task::Task;
 use nra_format::entry::Entry;
 use nra_format::path::EntryPath;
 

@@ -9,8 +9,8 @@ use crate::layout::{Choices, centred};
 use crate::preview::Scrolled;
 use crate::preview::details::Line;
 use crate::preview::walk::{RowPart, Walk};
+use crate::state::task::POLICIES;
 use crate::state::{Dialog, Finder, Job, Over, Prompt, State};
-use crate::update::POLICIES;
 
 /// Width of a prompt, in columns.
 const PROMPT: u16 = 62;

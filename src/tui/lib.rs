@@ -28,8 +28,6 @@ mod rows;
 pub mod run;
 mod session;
 mod signals;
-mod stored_positions;
-mod task;
 mod terminal;
 mod terminal_query;
 #[cfg(test)]

@@ -1,11 +1,9 @@
 //! The path bar in the header: the path, cut to the available width, and the targets of its parts.
 
 use crate::glyphs;
-use crate::state::{READ_ONLY, State, WRITE_PROTECTED};
+use crate::state::{READ_ONLY, SEPARATOR, State, WRITE_PROTECTED};
 use nra_text::{self, SizeStyle};
 
-/// Separator between the parts.
-pub const SEPARATOR: &str = " ▸ ";
 /// Placeholder for parts without room.
 const ELLIPSIS: &str = "…";
 

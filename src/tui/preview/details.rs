@@ -41,6 +41,11 @@ impl Details {
         Self { lines: vec![Line::Remark(text.to_owned())] }
     }
 
+    /// Adds labels and values.
+    pub fn fields(&mut self, fields: Vec<(&str, String)>) {
+        fields.iter().for_each(|(label, value)| self.field(label, value));
+    }
+
     /// Adds a label and its value. A value that is too long for any screen loses its middle.
     pub fn field(&mut self, label: &str, value: &str) {
         self.lines.push(Line::Field(label.to_owned(), glyphs::fit(value, MAX_VALUE_WIDTH).into_owned()));
@@ -84,7 +89,8 @@ pub fn load(archive: &dyn Archive, entry: &Entry, all: bool, most: u64, awaited:
         let numbers = rows::subtree(archive, &entry.path, awaited)?;
         if numbers.end - numbers.start <= most {
             // An incomplete summary is not needed any more.
-            let _ = summary::add(archive, numbers, entry.path.as_bytes().len() + 1, &mut details, awaited);
+            let fields = summary::summary(archive, numbers, entry.path.as_bytes().len() + 1, awaited);
+            details.fields(fields.unwrap_or_default());
         }
         children(archive, entry, &mut details, awaited)?;
     }

@@ -5,8 +5,6 @@ use std::borrow::Cow;
 use encoding_rs::{UTF_16BE, UTF_16LE, WINDOWS_1252};
 use regex::bytes::{Regex, RegexBuilder};
 
-use crate::preview::seek;
-
 /// A text encoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Encoding {
@@ -79,7 +77,7 @@ impl Encoding {
     /// Builds a search pattern for text in this encoding.
     pub fn pattern(self, needle: &str) -> Option<Regex> {
         if self == Self::Utf8 {
-            return seek::pattern(needle);
+            return pattern(needle);
         }
         let any_case = !needle.chars().any(char::is_uppercase);
         let mut pattern = "(?s-u)".to_owned();
@@ -104,6 +102,12 @@ impl Encoding {
             Self::Latin => WINDOWS_1252.encode(&c.to_string()).0.into_owned(),
         }
     }
+}
+
+/// Compiles a text to a pattern. Without capitals, it matches both cases.
+pub fn pattern(needle: &str) -> Option<Regex> {
+    let any_case = !needle.chars().any(char::is_uppercase);
+    RegexBuilder::new(&regex::escape(needle)).case_insensitive(any_case).build().ok()
 }
 
 /// Returns whether bytes are UTF-8 text: no NUL, hardly any invalid sequences, few control

@@ -4,6 +4,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use crate::glyphs;
+use crate::preview::cells::{ByteRole, Cells};
 use crate::preview::details::put_field;
 use crate::preview::encoding::Encoding;
 use crate::preview::seek::Seek;
@@ -169,57 +170,6 @@ fn page(window: &Window, separator: u8, encoding: Encoding) -> Page {
     let format = if separator == b'\t' { "TSV" } else { "CSV" };
     let at_end = at_end && end >= bytes.len();
     Page { format, rows, separator: Some(separator), at_start: offset == 0, at_end, ..Page::default() }.measure()
-}
-
-/// A state machine that splits separated values byte by byte. Quotes protect separators and line
-/// breaks; a doubled quote is a literal one.
-pub struct Cells {
-    separator: u8,
-    at: CellState,
-}
-
-/// The state within a cell.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum CellState {
-    Start,
-    Plain,
-    Quotes,
-    /// After a quote within quotes: it ends the quoted part unless another quote follows.
-    Quote,
-}
-
-/// The role of a byte.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum ByteRole {
-    Value,
-    Quote,
-    CellEnd,
-    RowEnd,
-}
-
-impl Cells {
-    /// Starts at the beginning of a row.
-    pub fn new(separator: u8) -> Self {
-        Self { separator, at: CellState::Start }
-    }
-
-    /// Consumes the next byte and returns whether it ends a row.
-    pub fn ends_row(&mut self, byte: u8) -> bool {
-        self.classify(byte) == ByteRole::RowEnd
-    }
-
-    fn classify(&mut self, byte: u8) -> ByteRole {
-        let (at, part) = match (self.at, byte) {
-            (CellState::Start, b'"') => (CellState::Quotes, ByteRole::Quote),
-            (CellState::Quotes, b'"') => (CellState::Quote, ByteRole::Quote),
-            (CellState::Quotes, _) | (CellState::Quote, b'"') => (CellState::Quotes, ByteRole::Value),
-            (_, b'\n') => (CellState::Start, ByteRole::RowEnd),
-            (_, byte) if byte == self.separator => (CellState::Start, ByteRole::CellEnd),
-            _ => (CellState::Plain, ByteRole::Value),
-        };
-        self.at = at;
-        part
-    }
 }
 
 /// Splits one row into cells. Returns the cells, the length of the row, and whether its end was

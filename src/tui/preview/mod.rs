@@ -4,6 +4,7 @@
 //! consists of a module with a value that implements [`Scrolled`], a variant of [`Body`], a load
 //! function and a draw function.
 
+pub mod cells;
 pub mod details;
 pub mod encoding;
 pub mod grid;

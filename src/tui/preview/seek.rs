@@ -3,10 +3,10 @@
 use std::cell::Cell;
 use std::ops::Range;
 
-use regex::bytes::{Regex, RegexBuilder};
+use regex::bytes::Regex;
 
-use crate::preview::encoding::Encoding;
-use crate::preview::grid::Cells;
+use crate::preview::cells::Cells;
+use crate::preview::encoding::{self, Encoding};
 use crate::preview::{HEAD, is_damage};
 use nra_format::archive::Archive;
 use nra_format::entry::Entry;
@@ -53,7 +53,7 @@ pub struct Needle {
 
 impl Needle {
     pub fn new(text: String) -> Self {
-        let pattern = pattern(&text).filter(|_| !text.is_empty());
+        let pattern = encoding::pattern(&text).filter(|_| !text.is_empty());
         Self { text, pattern }
     }
 
@@ -65,12 +65,6 @@ impl Needle {
     pub fn pattern(&self) -> Option<&Regex> {
         self.pattern.as_ref()
     }
-}
-
-/// Compiles a text to a pattern.
-pub fn pattern(needle: &str) -> Option<Regex> {
-    let any_case = !needle.chars().any(char::is_uppercase);
-    RegexBuilder::new(&regex::escape(needle)).case_insensitive(any_case).build().ok()
 }
 
 /// A position found.

@@ -5,7 +5,6 @@ use std::collections::{BinaryHeap, HashMap};
 use std::ops::Range;
 
 use crate::glyphs;
-use crate::preview::details::Details;
 use nra_format::archive::Archive;
 use nra_format::entry::Kind;
 use nra_text::{self, SizeStyle};
@@ -26,15 +25,15 @@ struct Share {
     bytes: u64,
 }
 
-/// Adds a summary of the entries with these numbers, below a path of `front` bytes. Unreadable
+/// Returns a summary of the entries with these numbers, below a path of `front` bytes. Unreadable
 /// entries are skipped. Returns `None` if cancelled.
-pub fn add(
+pub fn summary(
     archive: &dyn Archive,
     numbers: Range<u64>,
     front: usize,
-    details: &mut Details,
     go_on: &dyn Fn() -> bool,
-) -> Option<()> {
+) -> Option<Vec<(&'static str, String)>> {
+    let mut fields = Vec::new();
     let mut kinds: HashMap<String, Share> = HashMap::new();
     // The smallest of the largest files is on top; of equal sizes, the later one.
     let mut largest: BinaryHeap<Reverse<(u64, Reverse<Vec<u8>>)>> = BinaryHeap::new();
@@ -56,26 +55,25 @@ pub fn add(
         }
     }
     if largest.len() < 2 {
-        return Some(());
+        return Some(fields);
     }
     let mut kinds: Vec<(String, Share)> = kinds.into_iter().collect();
     kinds.sort_by(|(a, of_a), (b, of_b)| of_b.bytes.cmp(&of_a.bytes).then(of_b.files.cmp(&of_a.files)).then(a.cmp(b)));
     let rest = kinds.split_off(kinds.len().min(MAX_SHOWN));
     let size = |bytes| SizeStyle::Binary.show(bytes);
-    let mut line = |label: &str, value: String| details.field(label, &value);
     for (index, (kind, Share { files, bytes })) in kinds.iter().enumerate() {
         let label = if index == 0 { "types" } else { "" };
-        line(label, format!("{:>10}  {kind}, {}", size(*bytes), nra_text::counted(*files, "file", "files")));
+        fields.push((label, format!("{:>10}  {kind}, {}", size(*bytes), nra_text::counted(*files, "file", "files"))));
     }
     if !rest.is_empty() {
         let bytes = rest.iter().fold(0, |sum: u64, (_, share)| sum.saturating_add(share.bytes));
-        line("", format!("{:>10}  {}", size(bytes), nra_text::counted(rest.len() as u64, "more type", "more types")));
+        fields.push(("", format!("{:>10}  {}", size(bytes), nra_text::counted(rest.len() as u64, "more type", "more types"))));
     }
     for (index, Reverse((bytes, Reverse(path)))) in largest.into_sorted_vec().into_iter().enumerate() {
         let label = if index == 0 { "largest" } else { "" };
-        line(label, format!("{:>10}  {}", size(bytes), glyphs::printable(path.get(front..).unwrap_or_default())));
+        fields.push((label, format!("{:>10}  {}", size(bytes), glyphs::printable(path.get(front..).unwrap_or_default()))));
     }
-    Some(())
+    Some(fields)
 }
 
 /// Returns the type of a file: its extension.
@@ -92,19 +90,14 @@ fn kind(name: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::preview::details::Line;
     use crate::tests::sample;
 
     fn lines(files: &[(&str, &[u8])], below: &str) -> Vec<String> {
         let archive = sample::with_contents(files);
         let numbers = archive.subtree(Some(below.as_bytes())).unwrap();
-        let mut details = Details::default();
-        add(&*archive, numbers, below.len() + 1, &mut details, &|| true).unwrap();
-        let line = |line: &Line| match line {
-            Line::Field(label, value) => format!("{label}: {}", value.split_whitespace().collect::<Vec<_>>().join(" ")),
-            other => panic!("{other:?}"),
-        };
-        details.lines.iter().map(line).collect()
+        let fields = summary(&*archive, numbers, below.len() + 1, &|| true).unwrap();
+        let words = |value: &str| value.split_whitespace().collect::<Vec<_>>().join(" ");
+        fields.iter().map(|(label, value)| format!("{label}: {}", words(value))).collect()
     }
 
     #[test]
@@ -142,6 +135,6 @@ mod tests {
         assert_eq!((lines.len(), lines[MAX_SHOWN].as_str()), (2 * MAX_SHOWN + 1, ": 88 B 44 more types"));
         assert_eq!(lines[MAX_SHOWN + 1], "largest: 2 B file.00");
         let archive = sample::with_contents(&files);
-        assert_eq!(add(&*archive, 0..9, 0, &mut Details::default(), &|| false), None);
+        assert_eq!(summary(&*archive, 0..9, 0, &|| false), None);
     }
 }

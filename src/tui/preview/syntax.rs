@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 use ratatui::style::Style;
 use syntect::parsing::{ParseState, Scope, ScopeStack, SyntaxReference, SyntaxSet};
 
-use crate::preview::text::Line;
 use crate::theme::{Depth, Theme};
 
 /// Maximum length of a highlighted line, in bytes.
@@ -90,6 +89,19 @@ impl Role {
         });
         found.unwrap_or_default()
     }
+}
+
+/// A printable line.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Line {
+    /// Its offset in the content, in bytes.
+    pub offset: u64,
+    /// Its text, with tabs expanded and control characters replaced by symbols.
+    pub text: String,
+    /// The line is longer than shown.
+    pub cut: bool,
+    /// Highlighting: consecutive lengths in bytes of the text, with their roles.
+    pub roles: Vec<(usize, Role)>,
 }
 
 /// Detects the language of a file from its name or first line.

@@ -9,7 +9,7 @@ use ratatui::style::Style;
 use crate::glyphs;
 use crate::preview::encoding::Encoding;
 use crate::preview::seek::Seek;
-use crate::preview::syntax::Role;
+use crate::preview::syntax::Line;
 use crate::preview::window::Window;
 use crate::preview::{Request, Scroll, Scrolled};
 use crate::theme::Theme;
@@ -30,19 +30,6 @@ pub struct Page {
     pub at_end: bool,
     pub end: u64,
     pub encoding: Encoding,
-}
-
-/// A printable line.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Line {
-    /// Its offset in the content, in bytes.
-    pub offset: u64,
-    /// Its text, with tabs expanded and control characters replaced by symbols.
-    pub text: String,
-    /// The line is longer than shown.
-    pub cut: bool,
-    /// Highlighting: consecutive lengths in bytes of the text, with their roles.
-    pub roles: Vec<(usize, Role)>,
 }
 
 impl Line {
@@ -115,7 +102,7 @@ fn page(window: &Window, anchor: Option<(u64, u64)>, encoding: Encoding) -> Page
     let mut from = first;
     for to in breaks.iter().copied().chain([last]).filter(|to| (first + 1..=last).contains(to)) {
         if to > from {
-            lines.push(shown_in(encoding, &bytes[from..to], offset + from as u64));
+            lines.push(printable_line_in(encoding, &bytes[from..to], offset + from as u64));
             from = to;
         }
     }
@@ -132,12 +119,12 @@ fn page(window: &Window, anchor: Option<(u64, u64)>, encoding: Encoding) -> Page
 }
 
 /// Makes a line of UTF-8 printable.
-pub fn shown(bytes: &[u8], offset: u64) -> Line {
-    shown_in(Encoding::Utf8, bytes, offset)
+pub fn printable_line(bytes: &[u8], offset: u64) -> Line {
+    printable_line_in(Encoding::Utf8, bytes, offset)
 }
 
 /// Makes a line in any encoding printable.
-fn shown_in(encoding: Encoding, bytes: &[u8], offset: u64) -> Line {
+fn printable_line_in(encoding: Encoding, bytes: &[u8], offset: u64) -> Line {
     // A long line is cut before it is decoded.
     let line = encoding.decode(&bytes[..bytes.len().min((MAX_LINE + 2) * encoding.unit())]);
     let line = line.strip_suffix(b"\n").unwrap_or(&line);
@@ -308,7 +295,7 @@ mod tests {
         let request = Request { offset: 3, anchor: Some((42, 3)), ..Request::default() };
         let page = load(&*archive, &archive.entry(0).unwrap(), &request, Encoding::Utf16Be).unwrap();
         assert_eq!((page.lines[0].text.as_str(), page.first_number), ("zweite Zeile", Some(2)));
-        let line = shown_in(Encoding::Latin, b"K\xf6ln\x1b\n", 0);
+        let line = printable_line_in(Encoding::Latin, b"K\xf6ln\x1b\n", 0);
         assert_eq!(line.text, "Köln␛");
     }
 }

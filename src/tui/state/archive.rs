@@ -2,10 +2,12 @@
 
 use std::path::PathBuf;
 
-use crate::path_bar::SEPARATOR;
 use nra_format::archive::Info;
 use nra_format::container::Container;
 use nra_format::entry::Entry;
+
+/// Separator between nested archives, and between the parts of a path.
+pub const SEPARATOR: &str = " ▸ ";
 
 /// The message for formats that cannot be changed.
 pub const ONLY_NRA: &str = "Only NRA 5 archives in files can be changed";

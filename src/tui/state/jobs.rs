@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::task::Task;
+use crate::state::task::Task;
 
 /// Time constant of the smoothed rate, seconds.
 const SMOOTH: f64 = 2.0;

@@ -17,6 +17,8 @@ pub mod pending;
 mod places;
 mod sizes;
 mod status;
+pub mod stored_positions;
+pub mod task;
 mod tree;
 
 use std::path::PathBuf;
@@ -32,7 +34,7 @@ use crate::requests::{RequestKind, Requests};
 use crate::theme::Theme;
 use nra_format::path::EntryPath;
 
-pub use archive::{DAMAGED, Facts, ONLY_NRA, READ_ONLY, WRITE_PROTECTED};
+pub use archive::{DAMAGED, Facts, ONLY_NRA, READ_ONLY, SEPARATOR, WRITE_PROTECTED};
 pub use arrange::{ArrangeRequest, Arrangement, Found, ListArrangement, Sort};
 pub use changes::{Changes, Writing};
 pub use dialog::{About, Choice, Dialog, Jump, Menu, PendingCheck, Prompt, PromptKind, QuitMode};

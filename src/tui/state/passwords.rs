@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::task::Task;
+use crate::state::task::Task;
 
 /// A job to restart: title, task, marked entries.
 pub type Unbegun = (String, Task, Arc<Vec<Range<u64>>>);

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::state::stored_positions::StoredPositions;
 use crate::state::{PendingChanges, SearchResults};
-use crate::stored_positions::StoredPositions;
 use nra_format::entry::Entry;
 use nra_format::path::EntryPath;
 

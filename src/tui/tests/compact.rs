@@ -4,7 +4,7 @@ use super::jobs::{open, paths};
 use super::{Story, asks, everything};
 use crate::effect::{Effect, Request};
 use crate::open_target::OpenTarget;
-use crate::task::Task;
+use crate::state::task::Task;
 use crate::tests::sample;
 
 /// An archive of two commits. The content of a file is in the first one only.

@@ -10,8 +10,8 @@ use crate::event::{Event, Failure, Response};
 use crate::open_target::OpenTarget;
 use crate::requests::RequestKind;
 use crate::rows::{Page, Want};
+use crate::state::task::Task;
 use crate::state::{DAMAGED, Dialog, Ending, Facts, JobEvent, RowsResponse};
-use crate::task::Task;
 use nra_format::archive::Info;
 
 /// Opens an archive file that can be changed.

@@ -5,7 +5,7 @@ use super::{Story, asks, everything};
 use crate::effect::{Effect, Request};
 use crate::open_target::OpenTarget;
 use crate::state::Facts;
-use crate::task::Task;
+use crate::state::task::Task;
 use crate::tests::sample;
 use nra_format::archive::{OpenOptions, open_path};
 

@@ -3,8 +3,8 @@
 use super::{Story, everything};
 use crate::event::Response;
 use crate::open_target::OpenTarget;
+use crate::state::stored_positions::StoredPositions;
 use crate::state::{Facts, Sort};
-use crate::stored_positions::StoredPositions;
 use crate::tests::sample;
 use crate::update::keep;
 

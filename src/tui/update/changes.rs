@@ -9,10 +9,10 @@ use crate::glyphs;
 use crate::keymap::Action;
 use crate::open_target::OpenTarget;
 use crate::state::pending::count;
+use crate::state::task::Task;
 use crate::state::{
     About, Choice, Dialog, JobId, Menu, PendingChange, PendingChanges, PendingCheck, Prompt, PromptKind, QuitMode, State, Tone,
 };
-use crate::task::Task;
 use crate::update::{entry, jobs};
 use nra_format::entry::Entry;
 use nra_format::path::EntryPath;

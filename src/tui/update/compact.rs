@@ -1,8 +1,8 @@
 //! Compaction: estimates the savings and asks before anything is written.
 
 use crate::effect::{Effect, Request};
+use crate::state::task::Task;
 use crate::state::{About, Choice, Dialog, Menu, PendingChanges, State, Tone};
-use crate::task::Task;
 use crate::update::changes;
 use nra_convert::compact::Compaction;
 use nra_text::{self, SizeStyle};

@@ -15,8 +15,8 @@ use crate::preview::seek::Needle;
 use crate::preview::walk::RowPart;
 use crate::requests::RequestKind;
 use crate::state::dialog;
+use crate::state::task::{POLICIES, SAFE};
 use crate::state::{Choice, Dialog, PendingCheck, Prompt, PromptKind, State, Tone, Typed};
-use crate::update::jobs::POLICIES;
 use crate::update::{
     actions, arrange, bookmarks, browse, changes, compact, find, input, jobs, jump, passwords, preview, revert, salvage,
 };
@@ -222,7 +222,7 @@ fn accept(state: &mut State, effects: &mut Vec<Effect>) {
     // Names and search texts may start and end with spaces.
     let is_exact = matches!(purpose, PromptKind::Rename(_) | PromptKind::MakeDirectory(_) | PromptKind::Seek);
     let text = if is_exact { prompt.input.value() } else { prompt.input.value().trim() }.to_owned();
-    let policy = prompt.policy.unwrap_or(jobs::SAFE);
+    let policy = prompt.policy.unwrap_or(SAFE);
     if text.is_empty() && !matches!(purpose, PromptKind::Filter(_) | PromptKind::Query | PromptKind::Message(_)) {
         prompt.error = Some("type something first".to_owned());
         return;

@@ -5,34 +5,22 @@ use std::sync::Arc;
 
 use crate::effect::{Check, Effect, Request};
 use crate::glyphs;
+use crate::state::task::{POLICIES, SAFE, Task};
 use crate::state::{
     About, Change, Choice, Dialog, Ending, Job, JobEvent, JobId, Menu, Prompt, PromptKind, Quit, QuitMode, SelectedEntries,
     State, Tone,
 };
-use crate::task::Task;
 use crate::update::entry::NO_ENTRY;
 use crate::update::{changes, marks};
 use nra_convert::Overwrite;
 use nra_convert::target;
 use nra_text::{self, SizeStyle};
 
-/// Policies for existing files, the safe one first.
-pub const POLICIES: [(&str, Overwrite); 5] = [
-    ("rename the new file", Overwrite::Rename),
-    ("keep it, skip the entry", Overwrite::Skip),
-    ("replace it if it is older", Overwrite::KeepNewer),
-    ("back it up as name~", Overwrite::Backup),
-    ("replace it", Overwrite::Replace),
-];
-
 /// Note of the prompt for the target directory.
 const TO: &str = "target directory";
 
 /// The error if a directory has too little free space.
 const NO_ROOM: &str = "not enough free space";
-
-/// Index of the safe policy.
-pub const SAFE: usize = 0;
 
 /// Returns the marked entries, or the entry under the cursor with everything below it. Shows a
 /// message if there is none.

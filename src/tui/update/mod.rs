@@ -36,7 +36,6 @@ use crate::requests::{RequestId, RequestKind};
 use crate::state::{Dialog, State, Tone, Typed};
 use nra_text::SizeStyle;
 
-pub use jobs::POLICIES;
 pub use stored_position::keep;
 
 /// Returns the effects to perform before the first event.

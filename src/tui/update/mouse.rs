@@ -10,7 +10,8 @@ use crate::glyphs;
 use crate::hints;
 use crate::keymap::Action;
 use crate::layout::{Column, SHARES};
-use crate::path_bar::{self, SEPARATOR};
+use crate::path_bar;
+use crate::state::SEPARATOR;
 use crate::state::{Dialog, Focus, Pane, Sizes, State};
 use crate::update::{actions, arrange, browse, dialogs, marks, preview};
 

@@ -4,8 +4,8 @@ use tui_input::Input;
 
 use crate::effect::{Effect, Request};
 use crate::requests::RequestKind;
+use crate::state::task::Task;
 use crate::state::{About, Dialog, Finder, Job, JobId, Menu, Over, PendingChanges, Prompt, PromptKind, Sizes, State, Writing};
-use crate::task::Task;
 use crate::update::preview;
 
 impl State {

@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use crate::effect::Effect;
+use crate::state::task::Task;
 use crate::state::{Choice, Dialog, Menu, PendingChanges, State, Tone};
-use crate::task::Task;
 use crate::update::{changes, jobs};
 
 /// Asks whether to undo the last commit or, if an earlier one is shown, what to restore from it.

@@ -5,8 +5,8 @@ use std::path::Path;
 use crate::effect::{Check, Effect};
 use crate::glyphs;
 use crate::keymap::Action;
+use crate::state::task::Task;
 use crate::state::{Arrangement, Choice, Dialog, Focus, Menu, PromptKind, State};
-use crate::task::Task;
 use crate::update::{arrange, browse, preview};
 use nra_convert::query::{DAMAGED, INTACT};
 

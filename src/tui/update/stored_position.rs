@@ -1,8 +1,8 @@
 //! The position in an archive: stored when it is left, restored when it is opened again.
 
 use crate::effect::Effect;
+use crate::state::stored_positions::StoredPosition;
 use crate::state::{Arrangement, Focus, Sizes, State};
-use crate::stored_positions::StoredPosition;
 use crate::update::browse;
 use nra_format::path::EntryPath;
 

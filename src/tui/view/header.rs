@@ -3,7 +3,8 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use crate::path_bar::{self, SEPARATOR};
+use crate::path_bar;
+use crate::state::SEPARATOR;
 use crate::state::State;
 use crate::view::{put, put_right};
 

@@ -1,8 +1,6 @@
-//! Completes a path on disk while it is typed.
+//! Paths on disk while they are typed: completions, free space.
 
-use std::path::Path;
-
-use crate::workers::jobs::expand;
+use std::path::{Path, PathBuf};
 
 /// Most names of a directory that are read.
 const MAX_NAMES: usize = 10_000;
@@ -32,6 +30,14 @@ pub fn paths(typed: &str, only_directories: bool) -> Vec<String> {
     }
     paths.sort();
     paths
+}
+
+/// Replaces a leading `~` with the home directory.
+pub fn expand(path: &Path) -> PathBuf {
+    match (path.strip_prefix("~"), std::env::var_os("HOME")) {
+        (Ok(rest), Some(home)) => PathBuf::from(home).join(rest),
+        _ => path.to_owned(),
+    }
 }
 
 /// Returns the free bytes on the disk of a directory, which need not exist; `None` if unknown.

@@ -1,7 +1,7 @@
 //! Jobs on threads: extraction, conversion, verification, changes.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -11,9 +11,10 @@ use crossbeam_channel::Sender;
 
 use crate::event::Event;
 use crate::glyphs;
+use crate::state::task::Task;
 use crate::state::{Ending, JobEvent, JobId, Progress};
-use crate::task::Task;
 use crate::workers::changes;
+use crate::workers::complete::expand;
 use crate::workers::errors::{error_message, missing_password};
 use crate::workers::worker::catch_fault;
 use nra_convert::compact;
@@ -418,14 +419,6 @@ fn verified(verdict: &Verdict, monitor: &JobMonitor) -> (Ending, String) {
                 nra_text::counted(damages, "damage", "damages")
             ),
         ),
-    }
-}
-
-/// Replaces a leading `~` with the home directory.
-pub fn expand(path: &Path) -> PathBuf {
-    match (path.strip_prefix("~"), std::env::var_os("HOME")) {
-        (Ok(rest), Some(home)) => PathBuf::from(home).join(rest),
-        _ => path.to_owned(),
     }
 }
 

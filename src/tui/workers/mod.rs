@@ -221,11 +221,11 @@ pub(crate) mod tests {
     use crate::effect::{Check, JumpRequest};
     use crate::preview;
     use crate::rows::{Scope, Want};
+    use crate::state::task::Task;
     use crate::state::{
         ArrangeRequest, Arrangement, Change, FindRequest, JobEvent, OccurrencesRequest, PendingChange, PendingChanges,
         PreviewRequest, RowsRequest, Sort,
     };
-    use crate::task::Task;
     use nra_format::archive::{Access, Depth, Info, Part, Totals, Verdict};
     use nra_format::crypt::Keyring;
     use nra_format::digest::Digest;

@@ -48,7 +48,7 @@ pub fn more(archive: &dyn Archive, entry: &Entry, mut details: Details, go_on: &
     match entry.kind {
         Kind::Directory => {
             let numbers = archive.subtree(Some(entry.path.as_bytes())).unwrap_or_default();
-            summary::add(archive, numbers, entry.path.as_bytes().len() + 1, &mut details, go_on)?;
+            details.fields(summary::summary(archive, numbers, entry.path.as_bytes().len() + 1, go_on)?);
         }
         Kind::File => {
             digest(archive, entry, &mut details, go_on)?;

@@ -1,6 +1,7 @@
 //! Formats JSON: every value of an object or array on its own indented line.
 
-use crate::preview::text::{Line, shown};
+use crate::preview::syntax::Line;
+use crate::preview::text::printable_line;
 
 /// Maximum size of the lines, in bytes.
 pub(super) const MAX_TEXT: usize = 2 << 20;
@@ -27,7 +28,7 @@ impl Lines {
     /// Finishes the line. The next one starts at offset `at` of the content.
     pub(super) fn end(&mut self, at: u64) {
         if !self.is_blank() {
-            let line = shown(&self.text, self.offset);
+            let line = printable_line(&self.text, self.offset);
             self.bytes += line.text.len() + size_of::<Line>();
             self.ends.push(self.done.len());
             self.done.push(line);

@@ -10,8 +10,8 @@ use ratatui::layout::Rect;
 
 use crate::glyphs;
 use crate::preview::seek::Seek;
-use crate::preview::syntax::{self, Role};
-use crate::preview::text::{self, Line};
+use crate::preview::syntax::{self, Line, Role};
+use crate::preview::text;
 use crate::preview::window::{Window, line_feeds};
 use crate::preview::{Request, Scroll, Scrolled};
 use crate::theme::Theme;

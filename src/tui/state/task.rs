@@ -51,3 +51,15 @@ pub enum Task {
         ranges: Option<Vec<Range<u64>>>,
     },
 }
+
+/// Policies for existing files, the safe one first.
+pub const POLICIES: [(&str, Overwrite); 5] = [
+    ("rename the new file", Overwrite::Rename),
+    ("keep it, skip the entry", Overwrite::Skip),
+    ("replace it if it is older", Overwrite::KeepNewer),
+    ("back it up as name~", Overwrite::Backup),
+    ("replace it", Overwrite::Replace),
+];
+
+/// Index of the safe policy.
+pub const SAFE: usize = 0;

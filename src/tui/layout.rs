@@ -3,6 +3,7 @@
 use std::ops::RangeInclusive;
 
 use ratatui::layout::{Position, Rect};
+use serde::{Deserialize, Serialize};
 
 /// Minimum width for the preview beside the list, in columns.
 pub const TWO_PANES: u16 = 100;
@@ -130,19 +131,26 @@ impl Areas {
 /// Columns before a name, for the mark.
 pub const FRONT: u16 = 2;
 
-/// A column of the list.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// A column of the list, or the order of its rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Column {
+    /// In the order of the archive.
+    #[default]
     Name,
-    /// Size as a bar.
+    /// Size as a bar. Not a sort order.
     Bar,
+    /// The largest first.
     Size,
+    /// The largest first.
     Stored,
-    /// Stored size divided by size.
+    /// Stored size divided by size, the worst first.
     Ratio,
+    /// Modification time, the newest first.
     Time,
+    /// Permissions, the most permissive first.
     Mode,
-    /// Kind: file, directory, link.
+    /// File, directory, link. Directories first.
     Kind,
 }
 

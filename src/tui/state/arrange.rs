@@ -3,51 +3,13 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
 use crate::layout::Column;
 use nra_format::path::EntryPath;
-
-/// What the list is sorted by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Sort {
-    /// Name, in the order of the archive.
-    #[default]
-    Name,
-    /// Size, the largest first.
-    Size,
-    /// Stored size, the largest first.
-    Stored,
-    /// Ratio of stored to raw size, the worst first.
-    Ratio,
-    /// Modification time, the newest first.
-    Time,
-    /// Permissions, the widest first.
-    Mode,
-    /// Directories first.
-    Kind,
-}
-
-impl Sort {
-    /// Returns the column that shows the sort key.
-    pub fn column(self) -> Column {
-        match self {
-            Self::Name => Column::Name,
-            Self::Size => Column::Size,
-            Self::Stored => Column::Stored,
-            Self::Ratio => Column::Ratio,
-            Self::Time => Column::Time,
-            Self::Mode => Column::Mode,
-            Self::Kind => Column::Kind,
-        }
-    }
-}
 
 /// A sort order, a filter and a query.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Arrangement {
-    pub sort: Sort,
+    pub sort: Column,
     pub reverse: bool,
     /// A glob, or part of names; empty = all.
     pub filter: String,

@@ -35,7 +35,7 @@ use crate::theme::Theme;
 use nra_format::path::EntryPath;
 
 pub use archive::{DAMAGED, Facts, ONLY_NRA, READ_ONLY, SEPARATOR, WRITE_PROTECTED};
-pub use arrange::{ArrangeRequest, Arrangement, Found, ListArrangement, Sort};
+pub use arrange::{ArrangeRequest, Arrangement, Found, ListArrangement};
 pub use changes::{Changes, Writing};
 pub use dialog::{About, Choice, Dialog, Jump, Menu, PendingCheck, Prompt, PromptKind, QuitMode};
 pub use finder::{FindRequest, FindResponse, Finder, Goal, Hit, Over, SearchResults};
@@ -118,7 +118,7 @@ impl State {
     }
 
     pub fn columns_in(&self, width: u16) -> Columns {
-        let sorted = (!self.arrangement.wanted.is_natural()).then(|| self.arrangement.wanted.sort.column());
+        let sorted = (!self.arrangement.wanted.is_natural()).then(|| self.arrangement.wanted.sort);
         Columns::new(width, self.layout.sizes.has_bars(), &self.layout.columns, sorted)
     }
 

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use etcetera::BaseStrategy;
 use serde::{Deserialize, Serialize};
 
-use crate::state::Sort;
+use crate::layout::Column;
 
 /// Most archives that are stored.
 const MAX_PLACES: usize = 100;
@@ -41,7 +41,7 @@ pub struct StoredPosition {
     /// The directory; empty = the top.
     pub directory: String,
     pub entry: String,
-    pub sort: Sort,
+    pub sort: Column,
     pub reverse: bool,
     pub tree: bool,
 }
@@ -136,7 +136,7 @@ mod tests {
         let path = work.path().join("state/nra/browse.json");
         let mut memory = StoredPositions { share: Some(40), ..StoredPositions::default() };
         memory.keep(StoredPosition {
-            sort: Sort::Size,
+            sort: Column::Size,
             reverse: true,
             tree: true,
             entry: "d/\u{1b}日".to_owned(),
@@ -148,7 +148,7 @@ mod tests {
         assert_eq!((mode(&path), mode(path.parent().unwrap())), (0o600, 0o700));
         // Of another version, cut off, too long, not there.
         std::fs::write(&path, "{\"share\": 7, \"new\": 1, \"places\": [{\"archive\": \"/b\", \"sort\": \"time\"}]}").unwrap();
-        assert_eq!(read(&path).unwrap().place("/b").unwrap().sort, Sort::Time);
+        assert_eq!(read(&path).unwrap().place("/b").unwrap().sort, Column::Time);
         for text in ["{\"share\":".to_owned(), " ".repeat(MAX_LEN as usize + 1)] {
             std::fs::write(&path, text).unwrap();
             assert!(read(&path).is_err());

@@ -5,7 +5,6 @@ use crate::effect::{Effect, Request};
 use crate::event::{Event, Response};
 use crate::layout::Column;
 use crate::requests::RequestKind;
-use crate::state::Sort;
 
 fn heads(story: &Story) -> String {
     story.screen().lines().nth(1).unwrap_or_default().to_owned()
@@ -107,7 +106,7 @@ fn sorting_can_be_stopped() {
     let id = story.state.requests.newest(RequestKind::Arrange);
     let asked = std::mem::take(&mut story.back);
     story.keys("esc");
-    assert!(!story.state.arrangement.loading && story.state.arrangement.wanted.sort == Sort::Size);
+    assert!(!story.state.arrangement.loading && story.state.arrangement.wanted.sort == Column::Size);
     // The worker stops a cancelled request.
     assert!(story.back.is_empty() && !story.state.requests.awaits(id));
     // A late response changes nothing.

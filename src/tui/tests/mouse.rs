@@ -98,7 +98,7 @@ fn clicking_menu_item_runs_it() {
     story.then("s");
     click(&mut story, u16::try_from(column).unwrap(), u16::try_from(row).unwrap());
     story.misses("Sort by");
-    assert_eq!(story.state.arrangement.wanted.sort, crate::state::Sort::Size);
+    assert_eq!(story.state.arrangement.wanted.sort, crate::layout::Column::Size);
 }
 
 /// Returns the position of a text on the screen.

@@ -2,9 +2,10 @@
 
 use super::{Story, everything};
 use crate::event::Response;
+use crate::layout::Column;
 use crate::open_target::OpenTarget;
+use crate::state::Facts;
 use crate::state::stored_positions::StoredPositions;
-use crate::state::{Facts, Sort};
 use crate::tests::sample;
 use crate::update::keep;
 
@@ -32,7 +33,7 @@ fn position_is_restored_in_next_run() {
     let memory = end(&mut story);
     assert_eq!(story.state.places.visited, ["/a.nra"]);
     let mut again = open(Some("/a.nra"), memory.clone());
-    assert_eq!((again.name().as_str(), again.state.arrangement.wanted.sort), ("train/0002.json", Sort::Size));
+    assert_eq!((again.name().as_str(), again.state.arrangement.wanted.sort), ("train/0002.json", Column::Size));
     again.then("s n t");
     let memory = end(&mut again);
     let again = open(Some("/a.nra"), memory.clone());

@@ -6,19 +6,19 @@ use crate::effect::{Effect, Request};
 use crate::keymap::Action;
 use crate::layout::Column;
 use crate::rows::Order;
-use crate::state::{ArrangeRequest, Arrangement, Choice, Dialog, Found, Menu, PromptKind, Sizes, Sort, State, Tone};
+use crate::state::{ArrangeRequest, Arrangement, Choice, Dialog, Found, Menu, PromptKind, Sizes, State, Tone};
 use crate::update::browse;
 use nra_convert::query::{DUPLICATE, Query, TERMS_HELP};
 
 /// The sort orders: key in the menu, name, action.
-pub const SORTS: [(char, &str, Sort, Action); 7] = [
-    ('n', "name", Sort::Name, Action::SortName),
-    ('s', "size", Sort::Size, Action::SortSize),
-    ('z', "stored size", Sort::Stored, Action::SortStored),
-    ('r', "ratio", Sort::Ratio, Action::SortRatio),
-    ('t', "time", Sort::Time, Action::SortTime),
-    ('m', "mode", Sort::Mode, Action::SortMode),
-    ('d', "kind, directories first", Sort::Kind, Action::SortKind),
+pub const SORTS: [(char, &str, Column, Action); 7] = [
+    ('n', "name", Column::Name, Action::SortName),
+    ('s', "size", Column::Size, Action::SortSize),
+    ('z', "stored size", Column::Stored, Action::SortStored),
+    ('r', "ratio", Column::Ratio, Action::SortRatio),
+    ('t', "time", Column::Time, Action::SortTime),
+    ('m', "mode", Column::Mode, Action::SortMode),
+    ('d', "kind, directories first", Column::Kind, Action::SortKind),
 ];
 
 /// The columns: key in the menu, column.
@@ -169,7 +169,7 @@ pub fn sort(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
     }
     match action {
         Action::SortMenu => {
-            let item = |(key, name, _, action): &(char, &str, Sort, Action)| (*key, (*name).to_owned(), Choice::Do(*action));
+            let item = |(key, name, _, action): &(char, &str, Column, Action)| (*key, (*name).to_owned(), Choice::Do(*action));
             let mut items: Vec<_> = SORTS.iter().map(item).collect();
             items.push(('v', "reverse".to_owned(), Choice::Do(Action::Reverse)));
             let cursor = SORTS.iter().position(|(.., sort, _)| *sort == state.arrangement.wanted.sort).unwrap_or(0);

@@ -116,7 +116,7 @@ fn mark(state: &mut State, at: Position, effects: &mut Vec<Effect>) {
 /// Sorts by the clicked column, or reverses the order if it is sorted by it.
 fn sort(state: &mut State, column: Column, effects: &mut Vec<Effect>) {
     let column = if column == Column::Bar { Column::Size } else { column };
-    let sort = arrange::SORTS.iter().find(|(_, _, sort, _)| sort.column() == column);
+    let sort = arrange::SORTS.iter().find(|(_, _, sort, _)| *sort == column);
     let action = sort.map_or(Action::SortName, |(.., action)| *action);
     let before = state.arrangement.wanted.clone();
     actions::run(state, action, effects);

@@ -1,7 +1,8 @@
 //! Sizes as numbers, bars or a map.
 
 use crate::effect::{Effect, Request};
-use crate::state::{Arrangement, Map, Sizes, Sort, State, Tiles, Tone};
+use crate::layout::Column;
+use crate::state::{Arrangement, Map, Sizes, State, Tiles, Tone};
 use crate::update::arrange;
 
 /// Switches between numbers, bars and map.
@@ -17,7 +18,7 @@ pub fn switch(state: &mut State, effects: &mut Vec<Effect>) {
     if matches!(state.layout.sizes, Sizes::Map(_)) {
         // The cursor moves through the areas from the largest to the smallest.
         state.tree.on = false;
-        arrange::change(state, Arrangement { sort: Sort::Size, ..Arrangement::default() }, effects);
+        arrange::change(state, Arrangement { sort: Column::Size, ..Arrangement::default() }, effects);
         request(state, effects);
     }
 }

@@ -20,7 +20,7 @@ pub fn view(state: &State, headers: Rect, area: Rect, buffer: &mut Buffer) {
     let theme = &state.settings.theme;
     let head = |column: Column| {
         let arrow = if state.arrangement.wanted.reverse { "▴" } else { "▾" };
-        let by = Some(state.arrangement.wanted.sort.column()).filter(|by| columns.has(*by)).unwrap_or(Column::Name);
+        let by = Some(state.arrangement.wanted.sort).filter(|by| columns.has(*by)).unwrap_or(Column::Name);
         if by == column { format!("{} {arrow}", column.title()) } else { column.title().to_owned() }
     };
     put(buffer, headers, FRONT, 0, &head(Column::Name), theme.dim);

@@ -3,8 +3,9 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
+use crate::layout::Column;
 use crate::rows::{self, Scope};
-use crate::state::{ArrangeRequest, Arrangement, Found, Sort};
+use crate::state::{ArrangeRequest, Arrangement, Found};
 use crate::workers::duplicates;
 use crate::workers::errors::error_message;
 use crate::workers::room_for;
@@ -53,7 +54,7 @@ fn found(archive: &dyn Archive, request: &ArrangeRequest, share: &dyn Fn(f64) ->
     let key = |entry: &Entry| key(archive, entry, *sort, &go_on).unwrap_or(i64::MAX);
     if query.duplicates_only {
         let Some(found) = duplicates::find(archive, below, &keep, &share)? else { return Ok(None) };
-        if (*sort, *reverse) == (Sort::Name, false) {
+        if (*sort, *reverse) == (Column::Name, false) {
             return Ok(Some(found));
         }
         let mut numbers = Arc::unwrap_or_clone(found.numbers);
@@ -170,7 +171,7 @@ fn nested(keyed: &[(i64, u64)], depths: &[u16], reverse: bool) -> Vec<u64> {
 }
 
 /// Returns the sort key, smallest first. Eight bytes, because there may be millions.
-fn key(archive: &dyn Archive, entry: &Entry, sort: Sort, go_on: &dyn Fn() -> bool) -> Result<i64> {
+fn key(archive: &dyn Archive, entry: &Entry, sort: Column, go_on: &dyn Fn() -> bool) -> Result<i64> {
     let down = |bytes: u64| -i64::try_from(bytes).unwrap_or(i64::MAX);
     let size = |entry: &Entry| match entry.kind {
         Kind::Directory => Ok(rows::totals(archive, &entry.path, go_on)?.map_or(0, |totals| totals.content_bytes)),
@@ -181,18 +182,18 @@ fn key(archive: &dyn Archive, entry: &Entry, sort: Sort, go_on: &dyn Fn() -> boo
         _ => Ok(0),
     };
     Ok(match sort {
-        Sort::Name => 0,
-        Sort::Size => down(size(entry)?),
-        Sort::Stored => down(stored(entry)?),
+        Column::Name | Column::Bar => 0,
+        Column::Size => down(size(entry)?),
+        Column::Stored => down(stored(entry)?),
         // In billionths.
-        Sort::Ratio => -(stored(entry)? as f64 / entry.size.max(1) as f64 * 1e9) as i64,
-        Sort::Time => {
+        Column::Ratio => -(stored(entry)? as f64 / entry.size.max(1) as f64 * 1e9) as i64,
+        Column::Time => {
             // Nanoseconds since 1970, saturated in 2262.
             let ticks = |time: Timestamp| time.seconds.saturating_mul(1_000_000_000).saturating_add(i64::from(time.nanoseconds));
             entry.modified.map_or(i64::MAX, |time| ticks(time).saturating_neg())
         }
-        Sort::Mode => -i64::from(entry.metadata.mode),
-        Sort::Kind => match entry.kind {
+        Column::Mode => -i64::from(entry.metadata.mode),
+        Column::Kind => match entry.kind {
             Kind::Directory => 0,
             Kind::File => 1,
             _ => 2,
@@ -206,12 +207,12 @@ mod tests {
     use crate::tests::sample;
     use nra_format::path::EntryPath;
 
-    fn names(sort: Sort, reverse: bool, filter: &str) -> Vec<String> {
+    fn names(sort: Column, reverse: bool, filter: &str) -> Vec<String> {
         let files: [(&str, &[u8]); 4] = [("B.txt", b"12345"), ("a.txt", b"123"), ("dir/x", b"1234"), ("c.md", b"")];
         in_tree(&files, &[], sort, reverse, filter)
     }
 
-    fn in_tree(files: &[(&str, &[u8])], open: &[&str], sort: Sort, reverse: bool, filter: &str) -> Vec<String> {
+    fn in_tree(files: &[(&str, &[u8])], open: &[&str], sort: Column, reverse: bool, filter: &str) -> Vec<String> {
         let archive = sample::with_contents(files);
         let arrangement = Arrangement { sort, reverse, filter: filter.to_owned(), query: String::new() };
         let open = Arc::new(open.iter().map(|path| EntryPath::try_from(*path).unwrap()).collect());
@@ -222,11 +223,11 @@ mod tests {
 
     #[test]
     fn orders() {
-        assert_eq!(names(Sort::Name, true, ""), ["dir", "c.md", "a.txt", "B.txt"]);
-        assert_eq!(names(Sort::Size, false, ""), ["B.txt", "dir", "a.txt", "c.md"]);
-        assert_eq!(names(Sort::Size, true, ""), ["c.md", "a.txt", "dir", "B.txt"]);
-        assert_eq!(names(Sort::Kind, false, ""), ["dir", "B.txt", "a.txt", "c.md"]);
-        assert_eq!(names(Sort::Time, false, "*.TXT"), ["B.txt", "a.txt"]);
+        assert_eq!(names(Column::Name, true, ""), ["dir", "c.md", "a.txt", "B.txt"]);
+        assert_eq!(names(Column::Size, false, ""), ["B.txt", "dir", "a.txt", "c.md"]);
+        assert_eq!(names(Column::Size, true, ""), ["c.md", "a.txt", "dir", "B.txt"]);
+        assert_eq!(names(Column::Kind, false, ""), ["dir", "B.txt", "a.txt", "c.md"]);
+        assert_eq!(names(Column::Time, false, "*.TXT"), ["B.txt", "a.txt"]);
     }
 
     #[test]
@@ -234,7 +235,7 @@ mod tests {
         let files: [(&str, &[u8]); 6] =
             [("a", b"1"), ("d/e/x", b"123"), ("d/e/y", b"1234"), ("d/z", b"12345678"), ("f/g", b""), ("h", &[0; 99])];
         let open = ["d", "d/e"];
-        let sorted = |reverse, filter| in_tree(&files, &open, Sort::Size, reverse, filter);
+        let sorted = |reverse, filter| in_tree(&files, &open, Column::Size, reverse, filter);
         assert_eq!(sorted(false, ""), ["h", "d", "d/z", "d/e", "d/e/y", "d/e/x", "a", "f"]);
         assert_eq!(sorted(true, ""), ["f", "a", "d", "d/e", "d/e/x", "d/e/y", "d/z", "h"]);
         // Expanded directories are kept with their children.
@@ -245,7 +246,7 @@ mod tests {
     fn cancelled_sort_stops_at_next_row() {
         let names: Vec<String> = (0..3_000).map(|number| format!("{number:04}")).collect();
         let archive = sample::archive(&names.iter().map(String::as_str).collect::<Vec<_>>());
-        let arrangement = Arrangement { sort: Sort::Size, ..Arrangement::default() };
+        let arrangement = Arrangement { sort: Column::Size, ..Arrangement::default() };
         let request = ArrangeRequest { directory: None, open: Arc::default(), arrangement };
         let asked = Cell::new(0);
         let share = |_| {
@@ -260,8 +261,8 @@ mod tests {
 
     #[test]
     fn filters() {
-        assert_eq!(names(Sort::Name, false, "b"), ["B.txt"]);
-        assert_eq!(names(Sort::Name, false, "*.md"), ["c.md"]);
-        assert_eq!(names(Sort::Name, false, "[x"), Vec::<String>::new());
+        assert_eq!(names(Column::Name, false, "b"), ["B.txt"]);
+        assert_eq!(names(Column::Name, false, "*.md"), ["c.md"]);
+        assert_eq!(names(Column::Name, false, "[x"), Vec::<String>::new());
     }
 }

@@ -219,12 +219,13 @@ pub(crate) mod tests {
 
     use super::*;
     use crate::effect::{Check, JumpRequest};
+    use crate::layout::Column;
     use crate::preview;
     use crate::rows::{Scope, Want};
     use crate::state::task::Task;
     use crate::state::{
         ArrangeRequest, Arrangement, Change, FindRequest, JobEvent, OccurrencesRequest, PendingChange, PendingChanges,
-        PreviewRequest, RowsRequest, Sort,
+        PreviewRequest, RowsRequest,
     };
     use nra_format::archive::{Access, Depth, Info, Part, Totals, Verdict};
     use nra_format::crypt::Keyring;
@@ -325,7 +326,7 @@ pub(crate) mod tests {
         let path = EntryPath::try_from("a").unwrap();
         let entry = Entry { size: 10, ..Entry::new(path.clone(), Kind::File) };
         let scope = Scope::default();
-        let arrangement = Arrangement { sort: Sort::Size, ..Arrangement::default() };
+        let arrangement = Arrangement { sort: Column::Size, ..Arrangement::default() };
         let asked = [
             Request::Rows(RowsRequest { scope: scope.clone(), want: Want::Start, count: 10 }),
             Request::Details(vec![(0, entry.clone())]),

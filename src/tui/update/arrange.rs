@@ -21,16 +21,6 @@ pub const SORTS: [(char, &str, Column, Action); 7] = [
     ('d', "kind, directories first", Column::Kind, Action::SortKind),
 ];
 
-/// The columns: key in the menu, column.
-const COLUMNS: [(char, Column); 6] = [
-    ('s', Column::Size),
-    ('z', Column::Stored),
-    ('r', Column::Ratio),
-    ('t', Column::Time),
-    ('m', Column::Mode),
-    ('d', Column::Kind),
-];
-
 /// Requests the list in the wanted arrangement, unless that is the order of the archive.
 pub fn request(state: &mut State, effects: &mut Vec<Effect>) {
     state.arrangement.loading = !state.arrangement.wanted.is_natural();
@@ -138,13 +128,15 @@ pub fn toggle_column(state: &mut State, column: Column) {
 /// Shows the menu of columns, with the cursor on one of them.
 fn ask_columns(state: &mut State, at: Column) {
     let shown = state.columns_in(state.areas().list.width);
-    let item = |(key, column): &(char, Column)| {
+    let item = |(key, _, column, _): &(char, &str, Column, Action)| {
         let sign = if state.layout.columns.contains(column) { "[x]" } else { "[ ]" };
         let room = if state.layout.columns.contains(column) && !shown.has(*column) { ", no room" } else { "" };
         (*key, format!("{sign} {}{room}", column.title()), Choice::Column(*column))
     };
-    let cursor = COLUMNS.iter().position(|(_, column)| *column == at).unwrap_or(0);
-    let items = COLUMNS.iter().map(item).collect();
+    // The name is always shown.
+    let columns = &SORTS[1..];
+    let cursor = columns.iter().position(|(.., column, _)| *column == at).unwrap_or(0);
+    let items = columns.iter().map(item).collect();
     state.dialogs.push(Dialog::Menu(Menu { cursor, ..Menu::new("Columns", items) }));
 }
 

@@ -301,7 +301,7 @@ fn empty() -> (Vec<u8>, Value) {
 const SEALED: &str = "v5-sealed";
 
 fn key() -> Secret {
-    Secret::raw(std::array::from_fn(|i| u8::try_from(i).expect("less than 32")))
+    Secret::user_key(std::array::from_fn(|i| u8::try_from(i).expect("less than 32")))
 }
 
 /// Returns the options that open all golden archives. All but one need no key.

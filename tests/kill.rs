@@ -130,7 +130,7 @@ fn killed_writer_leaves_readable_archive() {
 const CHANGES: [&str; 5] = ["add a key", "change a key", "protect", "remove a key", "compact"];
 
 fn key() -> Secret {
-    Secret::raw([4; 32])
+    Secret::user_key([4; 32])
 }
 
 fn open_sealed(archive: &Path) -> NraReader {

@@ -109,7 +109,7 @@ fn limits_match_the_specification() {
     let code = [
         ("MAX_BLOCK_RAW", u64::from(limits::MAX_BLOCK_RAW)),
         ("MAX_PAGE_RAW", limits::MAX_PAGE_RAW.into()),
-        ("MAX_DIRECTORY", limits::MAX_DIRECTORY.into()),
+        ("MAX_BLOCK_INDEX", limits::MAX_BLOCK_INDEX.into()),
         ("MAX_DICTIONARY", limits::MAX_DICTIONARY.into()),
         ("MAX_COMMIT", limits::MAX_COMMIT.into()),
         ("MAX_PATH", limits::MAX_PATH as u64),

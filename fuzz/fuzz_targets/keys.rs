@@ -23,7 +23,7 @@ fn key() -> [u8; 32] {
 /// Returns paths and contents of the files in an archive.
 fn files(bytes: Vec<u8>) -> Option<Vec<(Vec<u8>, Vec<u8>)>> {
     let mut options = OpenOptions::default();
-    options.key = Some(Secret::raw(key()));
+    options.key = Some(Secret::user_key(key()));
     let archive = open(Arc::new(MemorySource::new(bytes)), &options).ok()?;
     let entries = archive.entries(0..archive.entry_count()).flatten().filter(|entry| entry.kind == Kind::File);
     Some(entries.filter_map(|entry| Some((entry.path.as_bytes().to_vec(), archive.read_all(&entry, 1 << 20).ok()?))).collect())

@@ -172,7 +172,7 @@ fn password_of(path: &Path) -> CommandResult<Secret> {
 fn key_of(path: &Path) -> CommandResult<Secret> {
     let bytes = read_file(path)?;
     if let Ok(key) = <[u8; KEY_LEN]>::try_from(&bytes[..]) {
-        return Ok(Secret::raw(key));
+        return Ok(Secret::user_key(key));
     }
     let digits = std::str::from_utf8(without_line_end(&bytes)).ok().and_then(Secret::from_hex);
     let failure = || {

@@ -404,7 +404,7 @@ mod tests {
     fn unlocked_keys_are_kept_for_last_archive_only() {
         let folder = tempfile::tempdir().unwrap();
         let (sealed, plain) = (folder.path().join("sealed.nra"), folder.path().join("plain.nra"));
-        let secret = Secret::raw([7; 32]);
+        let secret = Secret::user_key([7; 32]);
         let keyring = Keyring::create(&secret, Argon2Cost::default(), "").unwrap();
         for (path, encryption) in [(&sealed, Some(keyring)), (&plain, None)] {
             let options = WriterOptions { encryption, ..WriterOptions::balanced() };

@@ -216,7 +216,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     if args.encrypt {
         let secret = options.open.key.clone().map_or_else(|| args.keys.for_new_archive(), Ok)?;
         match (target, secret) {
-            (Target::Nra4, Secret::Raw(key)) => earlier_key = Some(key),
+            (Target::Nra4, Secret::UserKey(key)) => earlier_key = Some(key),
             (Target::Nra4, Secret::Password(_)) => {
                 let failure = Failure::usage("nra before version 5 supports keys only, not passwords");
                 return Err(failure.hint("use --key-file or NRA_ENCRYPTION_KEY"));

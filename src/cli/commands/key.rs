@@ -163,14 +163,14 @@ pub fn describe(key: &KeyInfo, ui: &Ui) -> String {
                 nra_text::counted(cost.lanes.into(), "lane", "lanes")
             )
         }
-        KeyKind::Raw => "key".to_owned(),
+        KeyKind::UserKey => "key".to_owned(),
     }
 }
 
 fn print_json(number: usize, key: &KeyInfo, ui: &mut Ui) -> CommandResult<()> {
     let cost = match key.kind {
         KeyKind::Password(cost) => Some(cost),
-        KeyKind::Raw => None,
+        KeyKind::UserKey => None,
     };
     ui.record(&record! {
         "key" => number,

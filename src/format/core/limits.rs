@@ -6,8 +6,8 @@
 pub const MAX_BLOCK_RAW: u32 = 64 << 20;
 /// Raw length of a page or attributes frame.
 pub const MAX_PAGE_RAW: u32 = 16 << 20;
-/// Length of a block's directory, and raw length of the records in it.
-pub const MAX_DIRECTORY: u32 = 64 << 20;
+/// Length of a block index, and raw length of its body.
+pub const MAX_BLOCK_INDEX: u32 = 64 << 20;
 /// Length of a dictionary.
 pub const MAX_DICTIONARY: u32 = 128 << 10;
 /// Length of a commit.

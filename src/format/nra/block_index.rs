@@ -11,7 +11,7 @@ use nra_core::codec::{Codec, Compressor, Method, decompress};
 use nra_core::digest::{DIGEST_LEN, Digest};
 use nra_core::entry::Entry;
 use nra_core::error::{Error, Result};
-use nra_core::limits::MAX_DIRECTORY;
+use nra_core::limits::MAX_BLOCK_INDEX;
 use nra_core::wire::{Cursor, Malformed, put_uv};
 
 /// Compression of the body. The body is small, and only appending and recovery read it.
@@ -93,7 +93,7 @@ pub(crate) fn encode(chunks: &[Chunk], records: RecordList, compressor: &mut Com
     out.push(codec as u8);
     put_uv(&mut out, body.len() as u64);
     out.extend_from_slice(&stored);
-    let (found, limit) = (out.len().max(body.len()) as u64, MAX_DIRECTORY.into());
+    let (found, limit) = (out.len().max(body.len()) as u64, MAX_BLOCK_INDEX.into());
     if found > limit {
         return Err(Error::Limit { what: "length of a block index", found, limit });
     }
@@ -154,7 +154,7 @@ fn parse_parts(bytes: &[u8], raw_len: u32) -> Result<(Vec<Chunk>, Vec<u8>), Malf
     let number = cursor.u8()?;
     let codec = Codec::from_number(number).filter(|&codec| codec != Codec::Lz4);
     let codec = codec.ok_or_else(|| format!("records with codec {number}"))?;
-    let len = cursor.uv_max("raw length of the body", MAX_DIRECTORY.into())?;
+    let len = cursor.uv_max("raw length of the body", MAX_BLOCK_INDEX.into())?;
     let len = usize::try_from(len).expect("not more than the limit, 32 bits");
     if cursor.remaining() > len || codec != Codec::None && cursor.remaining() == len {
         return Err(format!("{} stored bytes for {len} raw ones", cursor.remaining()));
@@ -252,11 +252,11 @@ mod tests {
             ("more chunks than bytes", vec![3]),
             ("lz4", with(&[2, 4, 5, 6, 0, 0])),
             ("unknown codec", with(&[3, 4, 5, 6, 0, 0])),
-            ("rest too short", with(&[0, 3, 5, 6, 0])),
+            ("body too short", with(&[0, 3, 5, 6, 0])),
             ("left over", with(&[0, 4, 5, 6, 0, 0, 0])),
             ("chunk of 0 bytes", with(&[0, 4, 0, 11, 0, 0])),
             ("sum", with(&[0, 4, 5, 6, 0, 1])),
-            ("rest longer than a directory may be", with(&[1, 0x81, 0x80, 0x80, 0x20])),
+            ("body longer than a block index may be", with(&[1, 0x81, 0x80, 0x80, 0x20])),
             ("a record list without entries", with(&[0, 5, 5, 6, 0, 0, 0])),
         ] {
             assert!(BlockIndex::parse(&bytes, BLOCK, 11).is_err(), "{why}");

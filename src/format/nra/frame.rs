@@ -10,7 +10,7 @@ use nra_core::codec::Codec;
 use nra_core::crypt::sealed_len;
 use nra_core::error::{Error, Result};
 use nra_core::limits::{
-    MAX_BLOCK_RAW, MAX_COMMIT, MAX_DICTIONARY, MAX_DIRECTORY, MAX_KEYS, MAX_OFFSET, MAX_PAD, MAX_PAGE_RAW, MAX_RECOVERY,
+    MAX_BLOCK_INDEX, MAX_BLOCK_RAW, MAX_COMMIT, MAX_DICTIONARY, MAX_KEYS, MAX_OFFSET, MAX_PAD, MAX_PAGE_RAW, MAX_RECOVERY,
 };
 use nra_core::wire::{Cursor, Malformed, put_uv};
 
@@ -279,7 +279,7 @@ impl FrameHeader {
             if found > limit { Err(Error::Limit { what, found: found.into(), limit: limit.into() }) } else { Ok(()) }
         };
         limit("raw length of a frame", self.raw_len, self.kind.max_raw_len())?;
-        limit("block index length of a frame", self.block_index_len, MAX_DIRECTORY)?;
+        limit("block index length of a frame", self.block_index_len, MAX_BLOCK_INDEX)?;
         limit("padding of a frame", self.pad_len, MAX_PAD)
     }
 
@@ -458,7 +458,7 @@ mod tests {
             ("dictionary not aligned", FrameHeader { dictionary: 257, ..BLOCK }),
             ("padding", FrameHeader { pad_len: 4096, ..BLOCK }),
             ("too long", FrameHeader { raw_len: MAX_BLOCK_RAW + 1, ..BLOCK }),
-            ("directory too long", FrameHeader { block_index_len: MAX_DIRECTORY + 1, ..BLOCK }),
+            ("block index too long", FrameHeader { block_index_len: MAX_BLOCK_INDEX + 1, ..BLOCK }),
             ("checksum without directory", FrameHeader { block_index_len: 0, ..BLOCK }),
             ("commit 0", FrameHeader { commit: 0, ..BLOCK }),
             ("page with directory", FrameHeader { block_index_len: 1, ..page }),

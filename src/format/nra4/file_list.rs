@@ -164,7 +164,7 @@ mod tests {
     }
 
     fn opened(source: &Arc<dyn ReadAt>) -> TableArchive<Nra4> {
-        let key = Secret::raw(std::array::from_fn(|index| u8::try_from(index).unwrap()));
+        let key = Secret::user_key(std::array::from_fn(|index| u8::try_from(index).unwrap()));
         open(source, &OpenOptions { key: Some(key), ..OpenOptions::default() }).unwrap()
     }
 

@@ -81,7 +81,7 @@ pub fn probe(source: &Arc<dyn ReadAt>, options: &OpenOptions) -> Result<Option<T
     let mut info = describe(&manifest, source.len());
     let encryption = match &options.key {
         _ if !manifest.encrypted => Encryption::None,
-        Some(Secret::Raw(key)) => Encryption::Key(Box::new(Cipher::new(key))),
+        Some(Secret::UserKey(key)) => Encryption::Key(Box::new(Cipher::new(key))),
         // Earlier versions had no passwords.
         Some(Secret::Password(_)) => Encryption::NoKey(|| Error::WrongKey),
         None => Encryption::NoKey(|| Error::KeyNeeded),

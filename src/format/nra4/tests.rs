@@ -21,7 +21,7 @@ fn fixture(name: &str) -> Vec<u8> {
 }
 
 fn open_bytes(bytes: Vec<u8>, key: Option<&[u8; 32]>) -> Result<TableArchive<Nra4>> {
-    let options = OpenOptions { key: key.copied().map(Secret::raw), ..OpenOptions::default() };
+    let options = OpenOptions { key: key.copied().map(Secret::user_key), ..OpenOptions::default() };
     let source: Arc<dyn ReadAt> = Arc::new(MemorySource::new(bytes));
     open(&source, &options)
 }

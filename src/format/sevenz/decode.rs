@@ -28,7 +28,7 @@ impl Decoding {
         match &self.key {
             _ if !is_encrypted => Ok(Password::empty()),
             None => Err(Error::KeyNeeded),
-            Some(Secret::Raw(_)) => Err(Error::WrongKey),
+            Some(Secret::UserKey(_)) => Err(Error::WrongKey),
             Some(Secret::Password(bytes)) => match std::str::from_utf8(bytes) {
                 Ok("") => Err(Error::KeyNeeded),
                 Ok(password) => Ok(Password::new(password)),

@@ -104,7 +104,7 @@ impl Located {
         if self.is_encrypted {
             return match key {
                 None => Err(Error::KeyNeeded),
-                Some(Secret::Raw(_)) => Err(Error::WrongKey),
+                Some(Secret::UserKey(_)) => Err(Error::WrongKey),
                 Some(Secret::Password(password)) => self.decode_by_crate(source, Some(password), sink),
             };
         }

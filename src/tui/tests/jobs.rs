@@ -724,7 +724,7 @@ fn encrypted_archive_is_changed_with_its_key() {
     use nra_format::nra::writer::{Writer, WriterOptions};
     let work = tempfile::tempdir().unwrap();
     let file = work.path().join("a.nra");
-    let secret = Secret::Raw([7; 32].into());
+    let secret = Secret::UserKey([7; 32].into());
     let encryption = Some(Keyring::create(&secret, Argon2Cost::default(), "").unwrap());
     let writer = Writer::create(Vec::new(), WriterOptions { encryption, ..WriterOptions::default() }).unwrap();
     let (bytes, _) = writer.finish(&nra_format::progress::Recorder::default()).unwrap();

@@ -205,7 +205,7 @@ fn what_is_no_archive_is_refused() {
 
 #[test]
 fn encrypted_archives_are_salvaged_with_their_key() {
-    let key = || Secret::raw([7; 32]);
+    let key = || Secret::user_key([7; 32]);
     let bytes = packed(Some(Keyring::create(&key(), Argon2Cost::default(), "").unwrap()));
     let expected = whole(&sample());
     let end = bytes.len();
@@ -219,7 +219,7 @@ fn encrypted_archives_are_salvaged_with_their_key() {
     for (what, ranges) in cases {
         let damaged = zeroed(&bytes, ranges);
         assert!(salvaged_with(damaged.clone(), None).is_none(), "{what}");
-        assert!(salvaged_with(damaged.clone(), Some(Secret::raw([8; 32]))).is_none(), "{what}");
+        assert!(salvaged_with(damaged.clone(), Some(Secret::user_key([8; 32]))).is_none(), "{what}");
         let (found, lost, _) = salvaged_with(damaged, Some(key())).unwrap_or_else(|| panic!("{what}"));
         assert!(found == expected && lost == 0, "{what}");
     }

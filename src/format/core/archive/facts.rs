@@ -113,7 +113,7 @@ pub struct IndexPage {
     /// Offset in the file, bytes.
     pub offset: u64,
     /// Header checksum.
-    pub check: u64,
+    pub header_checksum: u64,
     /// Numbers of the entries below it, in the commit that refers to it.
     pub numbers: Range<u64>,
 }
@@ -121,7 +121,7 @@ pub struct IndexPage {
 impl IndexPage {
     /// Returns whether the entries below both pages are the same. Their numbers can differ.
     pub fn is_same(&self, other: &Self) -> bool {
-        (self.archive_id, self.offset, self.check) == (other.archive_id, other.offset, other.check)
+        (self.archive_id, self.offset, self.header_checksum) == (other.archive_id, other.offset, other.header_checksum)
             && self.numbers.end - self.numbers.start == other.numbers.end - other.numbers.start
     }
 }

@@ -295,7 +295,7 @@ mod tests {
         }
         keyring.slots.remove(0);
         assert!(matches!(keyring.add(&Secret::password("b"), CHEAP, ""), Err(Error::Limit { .. })));
-        keyring.add(&Secret::raw([1; KEY_LEN]), DEAR, "").unwrap();
+        keyring.add(&Secret::user_key([1; KEY_LEN]), DEAR, "").unwrap();
         keyring.replace(0, &Secret::password("b"), CHEAP).unwrap();
         keyring.add(&Secret::password("c"), CHEAP, "").unwrap();
         // What is tried is counted: no slot is when nothing is left.
@@ -304,6 +304,6 @@ mod tests {
         assert!(find(&keyring.slots[..1], &Secret::password("b"), &mut work).unwrap().is_some() && !work.is_spent());
         assert!(matches!(find(&keyring.slots[..1], &Secret::password("b"), &mut work), Err(Error::Limit { .. })));
         assert!(work.is_spent());
-        assert!(find(&keyring.slots, &Secret::raw([1; KEY_LEN]), &mut work).unwrap().is_some(), "raw keys are no work");
+        assert!(find(&keyring.slots, &Secret::user_key([1; KEY_LEN]), &mut work).unwrap().is_some(), "user keys cost nothing");
     }
 }

@@ -1,4 +1,4 @@
-//! What a user has: a password or a raw key.
+//! Secrets of users: passwords and user keys.
 
 use std::fmt;
 
@@ -15,32 +15,32 @@ pub enum Secret {
     /// A password: its bytes as they are, without normalisation.
     Password(Zeroizing<Vec<u8>>),
     /// 32 random bytes.
-    Raw(Zeroizing<[u8; KEY_LEN]>),
+    UserKey(Zeroizing<[u8; KEY_LEN]>),
 }
 
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Password(_) => "Secret::Password(…)",
-            Self::Raw(_) => "Secret::Raw(…)",
+            Self::UserKey(_) => "Secret::UserKey(…)",
         })
     }
 }
 
 impl Secret {
-    /// Takes a password.
+    /// Returns a password as a secret.
     pub fn password(bytes: impl Into<Vec<u8>>) -> Self {
         Self::Password(Zeroizing::new(bytes.into()))
     }
 
-    /// Takes a raw key.
-    pub fn raw(mut key: [u8; KEY_LEN]) -> Self {
-        let secret = Self::Raw(Zeroizing::new(key));
+    /// Returns a user key as a secret.
+    pub fn user_key(mut key: [u8; KEY_LEN]) -> Self {
+        let secret = Self::UserKey(Zeroizing::new(key));
         key.zeroize();
         secret
     }
 
-    /// Parses a raw key of 64 hexadecimal digits; `None` for anything else.
+    /// Parses a user key of 64 hexadecimal digits; `None` for anything else.
     pub fn from_hex(text: &str) -> Option<Self> {
         let digits = text.as_bytes();
         if digits.len() != 2 * KEY_LEN {
@@ -51,7 +51,7 @@ impl Secret {
             let digit = |digit: u8| char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok());
             *byte = digit(pair[0])? << 4 | digit(pair[1])?;
         }
-        Some(Self::Raw(key))
+        Some(Self::UserKey(key))
     }
 }
 

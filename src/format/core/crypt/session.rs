@@ -17,11 +17,11 @@ use crate::error::Result;
 pub const SALT_LEN: usize = 24;
 /// Length of the tag that ends each segment, bytes.
 pub const TAG_LEN: usize = 16;
-/// Bytes of a payload or directory that are sealed together: what a reader of a few bytes has to open.
+/// Bytes of a payload or block index that are sealed together, and the least that a reader decrypts.
 pub const SEGMENT: u32 = 16 << 10;
 
 const FRAME_INFO: &[u8] = b"nra5 frame";
-const CHECK_LEN: usize = 8;
+const FRAME_MAC_LEN: usize = 8;
 
 /// Returns the length of `len` bytes in segments, each with its tag.
 pub fn sealed_len(len: u32) -> u64 {
@@ -36,8 +36,8 @@ pub enum FramePart {
     Header = 0,
     /// Payload of a frame.
     Payload = 1,
-    /// Index of a block.
-    Directory = 2,
+    /// Block index.
+    BlockIndex = 2,
 }
 
 /// What was sealed is not what was written, or not here, or not with this key.
@@ -77,26 +77,26 @@ impl Session {
 
     /// Makes the key of the frame at `offset`. `required`: the required features of the archive.
     pub fn frame_key(&self, offset: u64, required: u32) -> FrameKey {
-        let mut bytes = Zeroizing::new([0; KEY_LEN + CHECK_LEN]);
+        let mut bytes = Zeroizing::new([0; KEY_LEN + FRAME_MAC_LEN]);
         let info = [FRAME_INFO, &required.to_le_bytes(), &offset.to_le_bytes()];
         derive(&self.archive_key, &self.salt, &info, &mut *bytes);
-        let (key, check) = bytes.split_at(KEY_LEN);
+        let (key, mac) = bytes.split_at(KEY_LEN);
         let cipher = Aes256Gcm::new_from_slice(key).expect("32 bytes");
         FrameKey {
             cipher,
-            check: u64::from_le_bytes(check.try_into().expect("8 bytes")),
+            mac: u64::from_le_bytes(mac.try_into().expect("8 bytes")),
             #[cfg(any(test, feature = "testing"))]
             mark: super::watch::Mark::new(&self.archive_key, key),
         }
     }
 }
 
-/// The key of one frame, and the check that stands for it in references.
+/// The key and the MAC of one frame.
 #[derive(Clone)]
 pub struct FrameKey {
     cipher: Aes256Gcm,
-    /// Header check of the frame.
-    pub check: u64,
+    /// Frame MAC: takes the place of the header checksum.
+    pub mac: u64,
     #[cfg(any(test, feature = "testing"))]
     mark: super::watch::Mark,
 }

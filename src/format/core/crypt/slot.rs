@@ -1,4 +1,4 @@
-//! Key slots: the archive key, wrapped for one password or raw key.
+//! Key slots: the archive key, wrapped for one password or user key.
 
 use aes_gcm::aead::AeadInOut;
 use aes_gcm::{Aes256Gcm, KeyInit};
@@ -17,15 +17,15 @@ pub(super) const LABEL_LEN: usize = 16;
 
 const WRAP_INFO: &[u8] = b"nra5 wrap";
 const KIND_PASSWORD: u8 = 1;
-const KIND_RAW: u8 = 2;
+const KIND_USER_KEY: u8 = 2;
 
-/// What a slot takes.
+/// The kind of secret that unlocks a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyKind {
     /// A password, stretched with Argon2id at this cost.
     Password(Argon2Cost),
-    /// A raw key.
-    Raw,
+    /// A user key.
+    UserKey,
 }
 
 /// A slot.
@@ -49,7 +49,7 @@ impl Slot {
                 return Err(Error::Usage { detail: "a password must not be empty".into() });
             }
             Secret::Password(_) => KeyKind::Password(cost),
-            Secret::Raw(_) => KeyKind::Raw,
+            Secret::UserKey(_) => KeyKind::UserKey,
         };
         cost.check().map_err(|detail| Error::Usage { detail })?;
         let mut salt = [0; KEY_LEN];
@@ -86,7 +86,7 @@ impl Slot {
     fn wrapping_key(&self, secret: &Secret) -> Result<Option<KeyBytes>> {
         let secret = match (self.kind, secret) {
             (KeyKind::Password(cost), Secret::Password(password)) => cost.stretch(password, &self.salt)?,
-            (KeyKind::Raw, Secret::Raw(key)) => key.clone(),
+            (KeyKind::UserKey, Secret::UserKey(key)) => key.clone(),
             _ => return Ok(None),
         };
         let mut key = Zeroizing::new([0; KEY_LEN]);
@@ -109,7 +109,7 @@ impl Slot {
                 field::PASSES.put(&mut bytes, cost.passes.to_le_bytes());
                 field::LANES.put(&mut bytes, cost.lanes.to_le_bytes());
             }
-            KeyKind::Raw => field::KIND.put(&mut bytes, [KIND_RAW]),
+            KeyKind::UserKey => field::KIND.put(&mut bytes, [KIND_USER_KEY]),
         }
         field::SALT.put(&mut bytes, self.salt);
         field::WRAPPED.put(&mut bytes, self.wrapped);
@@ -121,7 +121,7 @@ impl Slot {
     pub(super) fn work(&self) -> u64 {
         match self.kind {
             KeyKind::Password(cost) => cost.work(),
-            KeyKind::Raw => 0,
+            KeyKind::UserKey => 0,
         }
     }
 
@@ -135,7 +135,7 @@ impl Slot {
                 cost.check()?;
                 KeyKind::Password(cost)
             }
-            [KIND_RAW] if cost == (Argon2Cost { memory_kib: 0, passes: 0, lanes: 0 }) => KeyKind::Raw,
+            [KIND_USER_KEY] if cost == (Argon2Cost { memory_kib: 0, passes: 0, lanes: 0 }) => KeyKind::UserKey,
             [kind] => return Err(format!("a key slot of kind {kind}")),
         };
         if !(field::RESERVED_A.is_zero(bytes) && field::RESERVED_B.is_zero(bytes)) {

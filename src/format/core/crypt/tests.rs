@@ -36,16 +36,16 @@ fn unlock(payload: &[u8], secret: &Secret, place: KeyPlace) -> Result<Keyring> {
 #[test]
 fn frame_keys_and_segments_are_those_of_the_spec() {
     let key = Session::with_salt(&archive_key(), counted(100)).frame_key(4096, 1);
-    assert_eq!(key.check, 0x3472_21a6_91e3_7093);
+    assert_eq!(key.mac, 0x3472_21a6_91e3_7093);
     let mut payload = *b"hello, nra\n";
     let tag = key.seal(FramePart::Payload, 0, &mut payload);
     assert_eq!([&payload[..], &tag].concat(), bytes("549d8de62f85d53326b161872624d0c01b3abc8b48d6f0f31de072"));
     let mut directory = *b"directory";
-    let tag = key.seal(FramePart::Directory, 2, &mut directory);
+    let tag = key.seal(FramePart::BlockIndex, 2, &mut directory);
     assert_eq!([&directory[..], &tag].concat(), bytes("ad09f26ae044b09a4ac6319211a622da54e97b6756a42afde8"));
-    key.open(FramePart::Directory, 2, &mut directory, &tag).unwrap();
+    key.open(FramePart::BlockIndex, 2, &mut directory, &tag).unwrap();
     assert_eq!(&directory, b"directory");
-    for (part, segment) in [(FramePart::Directory, 1), (FramePart::Payload, 2), (FramePart::Header, 2)] {
+    for (part, segment) in [(FramePart::BlockIndex, 1), (FramePart::Payload, 2), (FramePart::Header, 2)] {
         assert!(key.open(part, segment, &mut directory, &tag).is_err(), "{part:?} {segment}");
     }
     for other in [
@@ -54,7 +54,7 @@ fn frame_keys_and_segments_are_those_of_the_spec() {
         Session::with_salt(&archive_key(), counted(101)).frame_key(4096, 1),
         Session::with_salt(&Zeroizing::new(counted(1)), counted(100)).frame_key(4096, 1),
     ] {
-        assert_ne!(other.check, key.check);
+        assert_ne!(other.mac, key.mac);
         let mut sealed = *b"hello, nra\n";
         let tag = key.seal(FramePart::Payload, 0, &mut sealed);
         assert!(other.open(FramePart::Payload, 0, &mut sealed, &tag).is_err());
@@ -64,7 +64,7 @@ fn frame_keys_and_segments_are_those_of_the_spec() {
 #[test]
 fn key_frames_of_the_spec_open() {
     let frame = bytes(KEY_FRAME);
-    for (number, secret) in [(0, Secret::password("correct horse")), (1, Secret::raw([7; 32]))] {
+    for (number, secret) in [(0, Secret::password("correct horse")), (1, Secret::user_key([7; 32]))] {
         let keyring = unlock(&frame, &secret, FIRST).unwrap();
         assert_eq!(*keyring.archive_key(), archive_key());
         assert_eq!(keyring.used(), Some(number));
@@ -73,12 +73,12 @@ fn key_frames_of_the_spec_open() {
     let keys = KeyFrame::parse(&frame).unwrap().list();
     let cost = Argon2Cost { memory_kib: 64, passes: 2, lanes: 4 };
     assert_eq!(keys[0], KeyInfo { kind: KeyKind::Password(cost), label: "me".into() });
-    assert_eq!(keys[1], KeyInfo { kind: KeyKind::Raw, label: String::new() });
-    for secret in [Secret::password("Correct horse"), Secret::raw([8; 32]), Secret::password([7; 32])] {
+    assert_eq!(keys[1], KeyInfo { kind: KeyKind::UserKey, label: String::new() });
+    for secret in [Secret::password("Correct horse"), Secret::user_key([8; 32]), Secret::password([7; 32])] {
         assert!(matches!(unlock(&frame, &secret, FIRST), Err(Error::WrongKey)));
     }
     for place in [KeyPlace { offset: 264, ..FIRST }, KeyPlace { commit: 2, ..FIRST }] {
-        assert!(matches!(unlock(&frame, &Secret::raw([7; 32]), place), Err(Error::Corrupt { .. })));
+        assert!(matches!(unlock(&frame, &Secret::user_key([7; 32]), place), Err(Error::Corrupt { .. })));
     }
 }
 
@@ -89,8 +89,8 @@ fn no_byte_of_a_key_frame_can_be_changed() {
         for bit in [0, 3, 7] {
             let mut frame = frame.clone();
             frame[at] ^= 1 << bit;
-            // The raw key spares the time of Argon2; it does not depend on the other slot, but the authentication code does.
-            assert!(unlock(&frame, &Secret::raw([7; 32]), FIRST).is_err(), "byte {at}, bit {bit}");
+            // The user key spares the time of Argon2; it does not depend on the other slot, but the authentication code does.
+            assert!(unlock(&frame, &Secret::user_key([7; 32]), FIRST).is_err(), "byte {at}, bit {bit}");
         }
     }
     for len in 0..frame.len() {
@@ -103,10 +103,10 @@ fn no_byte_of_a_key_frame_can_be_changed() {
 #[test]
 fn keys_come_and_go() {
     let mut keyring = Keyring::create(&Secret::password("a"), CHEAP, "first").unwrap();
-    keyring.add(&Secret::raw([3; 32]), CHEAP, "").unwrap();
+    keyring.add(&Secret::user_key([3; 32]), CHEAP, "").unwrap();
     keyring.add(&Secret::password("b"), CHEAP, "third").unwrap();
     let open = |keyring: &Keyring, secret: &Secret| unlock(&keyring.frame([0; SALT_LEN], FIRST), secret, FIRST);
-    assert!(open(&keyring, &Secret::raw([3; 32])).unwrap().is_of_same_archive(&keyring));
+    assert!(open(&keyring, &Secret::user_key([3; 32])).unwrap().is_of_same_archive(&keyring));
     assert_eq!(open(&keyring, &Secret::password("b")).unwrap().used(), Some(2));
     keyring.remove(0).unwrap();
     assert!(matches!(open(&keyring, &Secret::password("a")), Err(Error::WrongKey)));
@@ -118,11 +118,11 @@ fn keys_come_and_go() {
     assert!(matches!(keyring.remove(0), Err(Error::Usage { .. })), "the last one stays");
     assert!(matches!(keyring.remove(7), Err(Error::Usage { .. })));
     for number in 1..crate::limits::MAX_KEY_SLOTS {
-        keyring.add(&Secret::raw([number as u8; 32]), CHEAP, "").unwrap();
+        keyring.add(&Secret::user_key([number as u8; 32]), CHEAP, "").unwrap();
     }
-    assert!(matches!(keyring.add(&Secret::raw([0; 32]), CHEAP, ""), Err(Error::Limit { .. })));
+    assert!(matches!(keyring.add(&Secret::user_key([0; 32]), CHEAP, ""), Err(Error::Limit { .. })));
     assert_eq!(keyring.frame_len(), crate::limits::MAX_KEYS as usize);
-    assert!(open(&keyring, &Secret::raw([5; 32])).is_ok());
+    assert!(open(&keyring, &Secret::user_key([5; 32])).is_ok());
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn what_cannot_be_a_key_is_refused() {
     assert!(Secret::from_hex(&"0aF".repeat(21)).is_none(), "63 digits");
     assert!(Secret::from_hex(&"0g".repeat(32)).is_none());
     assert!(Secret::from_hex(&"é".repeat(32)).is_none());
-    let Some(Secret::Raw(key)) = Secret::from_hex(&"0F".repeat(32)) else { panic!("64 digits are a key") };
+    let Some(Secret::UserKey(key)) = Secret::from_hex(&"0F".repeat(32)) else { panic!("64 digits are a key") };
     assert_eq!(*key, [15; 32]);
 }
 
@@ -172,7 +172,7 @@ fn secrets_are_not_shown() {
     let shown = format!(
         "{:?} {:?} {keyring:?} {session:?} {:?}",
         Secret::password("hunter2"),
-        Secret::raw([77; 32]),
+        Secret::user_key([77; 32]),
         session.frame_key(0, 1)
     );
     assert!(!shown.contains("hunter2") && !shown.contains("77") && !shown.contains("0x"), "{shown}");
@@ -184,17 +184,17 @@ fn secrets_are_not_shown() {
 fn no_frame_key_and_no_nonce_repeats() {
     // Three writers that go on separately from copies of one file, each with 40,000 frames at the same offsets.
     let key = archive_key();
-    let mut checks = HashSet::new();
+    let mut macs = HashSet::new();
     let mut salts = HashSet::new();
     for _ in 0..3 {
         let session = Session::new(&key).unwrap();
         assert!(salts.insert(*session.salt()));
         for frame in 0..40_000u64 {
-            // Two keys that were equal would have equal checks.
-            assert!(checks.insert(session.frame_key(256 + 8 * frame, 1).check));
+            // Two keys that were equal would have equal MACs.
+            assert!(macs.insert(session.frame_key(256 + 8 * frame, 1).mac));
         }
     }
-    let parts = [FramePart::Header, FramePart::Payload, FramePart::Directory];
+    let parts = [FramePart::Header, FramePart::Payload, FramePart::BlockIndex];
     let nonces: HashSet<_> = parts.iter().flat_map(|&part| (0..4096).map(move |segment| session::nonce(part, segment))).collect();
     assert_eq!(nonces.len(), 3 * 4096);
 }

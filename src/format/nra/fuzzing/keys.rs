@@ -12,5 +12,5 @@ pub fn reencode_keys(payload: &[u8]) -> Option<Vec<u8>> {
 /// passwords are not tried because Argon2 is slow.
 pub fn opens(payload: &[u8], key: [u8; 32]) -> bool {
     let place = KeyPlace { offset: 256, commit: 1 };
-    KeyFrame::parse(payload).is_ok_and(|frame| frame.unlock(&Secret::raw(key), place, &mut PasswordWork::new()).is_ok())
+    KeyFrame::parse(payload).is_ok_and(|frame| frame.unlock(&Secret::user_key(key), place, &mut PasswordWork::new()).is_ok())
 }

@@ -275,7 +275,7 @@ impl NraReader {
             None => {
                 let start = self.window.array::<SEALED_HEADER_LEN>("frame header", offset)?;
                 let key = decryptor.key(offset, sealed::SALT.get(&start));
-                if key.check != header_checksum {
+                if key.mac != header_checksum {
                     return Err(corrupt("another frame is at this offset"));
                 }
                 key

@@ -63,7 +63,7 @@ impl FrameDecryptor {
         let sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         let tried: Vec<Session> = sessions.iter().rev().take(TRIED).cloned().collect();
         drop(sessions);
-        tried.iter().map(|session| session.frame_key(offset, REQUIRED_ENCRYPTION)).find(|key| key.check == header_checksum)
+        tried.iter().map(|session| session.frame_key(offset, REQUIRED_ENCRYPTION)).find(|key| key.mac == header_checksum)
     }
 
     /// Checks the payload of a key frame of this archive.

@@ -270,8 +270,8 @@ impl NraReader {
         loop {
             let child = above.last().map_or(root, |(node, index)| &node.children()[*index]);
             if first == number {
-                let numbers = first..first + child.entries;
-                pages.push(IndexPage { archive_id, offset: child.page.offset, check: child.page.header_checksum, numbers });
+                let (FrameRef { offset, header_checksum, .. }, numbers) = (child.page, first..first + child.entries);
+                pages.push(IndexPage { archive_id, offset, header_checksum, numbers });
             }
             if above.last().is_some_and(|(node, _)| node.level() == 1) {
                 return Ok(pages);

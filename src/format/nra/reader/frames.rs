@@ -51,8 +51,8 @@ impl FrameStart {
         }
         let start = bytes.first_chunk().ok_or_else(|| short(SEALED_HEADER_LEN))?;
         let (opened, key) = decryptor.header(start, offset)?;
-        let header = FrameHeader::parse_decrypted(&opened, offset, key.check)?;
-        Ok(Self { header, header_checksum: key.check, key: Some(Box::new(key)), salt: Some(sealed::SALT.get(start)) })
+        let header = FrameHeader::parse_decrypted(&opened, offset, key.mac)?;
+        Ok(Self { header, header_checksum: key.mac, key: Some(Box::new(key)), salt: Some(sealed::SALT.get(start)) })
     }
 
     /// Parses the start of a frame and checks its kind.
@@ -171,9 +171,9 @@ pub(super) fn block_index<'a>(window: &'a Window, start: &FrameStart, offset: u6
     let len = usize::try_from(header.block_index_span()).expect("limited with the header");
     let corrupt = |detail| Error::corrupt(STRUCTURE, place, detail);
     let (bytes, whole) = match window.bytes(STRUCTURE, place, len)? {
-        Cow::Borrowed(span) => start.open(FramePart::Directory, span),
+        Cow::Borrowed(span) => start.open(FramePart::BlockIndex, span),
         Cow::Owned(span) => {
-            let (bytes, whole) = start.open(FramePart::Directory, &span);
+            let (bytes, whole) = start.open(FramePart::BlockIndex, &span);
             (Cow::Owned(bytes.into_owned()), whole)
         }
     };

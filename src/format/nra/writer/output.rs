@@ -150,7 +150,7 @@ impl<W: Write> Output<W> {
     /// Writes a sealed frame up to its last tag and returns the frame MAC.
     fn sealed(&mut self, header: &FrameHeader, frame: &NewFrame<'_>, seal: &mut Seal) -> Result<u64> {
         let key = seal.session.frame_key(self.offset, REQUIRED_ENCRYPTION);
-        let mut plain = header.encode_with(key.check);
+        let mut plain = header.encode_with(key.mac);
         let tag = key.seal(FramePart::Header, 0, &mut plain);
         let mut start = [0; SEALED_HEADER_LEN];
         start[..SEALED_SYNC.len()].copy_from_slice(&SEALED_SYNC);
@@ -160,8 +160,8 @@ impl<W: Write> Output<W> {
         self.write(&start)?;
         self.zeros(u64::from(header.pad_len))?;
         self.segments(&key, FramePart::Payload, frame.stored, &mut seal.segment)?;
-        self.segments(&key, FramePart::Directory, frame.block_index, &mut seal.segment)?;
-        Ok(key.check)
+        self.segments(&key, FramePart::BlockIndex, frame.block_index, &mut seal.segment)?;
+        Ok(key.mac)
     }
 
     fn segments(&mut self, key: &FrameKey, part: FramePart, bytes: &[u8], segment: &mut Vec<u8>) -> Result<()> {

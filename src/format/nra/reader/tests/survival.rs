@@ -84,7 +84,7 @@ struct Outcome {
 }
 
 fn key() -> Secret {
-    Secret::raw([5; 32])
+    Secret::user_key([5; 32])
 }
 
 fn options(sealed: bool) -> WriterOptions {

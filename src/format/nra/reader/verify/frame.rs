@@ -138,7 +138,7 @@ fn check_other_payload(window: &Window, header: &FrameHeader, stored: &[u8], off
 fn check_block_index(job: &Job, bytes: &[u8], report: &mut Report) -> Option<BlockIndex> {
     let header = &job.start.header;
     let place = job.offset + header.block_index_start();
-    let (bytes, whole) = job.start.open(FramePart::Directory, bytes);
+    let (bytes, whole) = job.start.open(FramePart::BlockIndex, bytes);
     let checked = whole.and_then(|()| frames::compare("checksum", header.block_index_checksum, &bytes, job.offset));
     match checked.and_then(|()| BlockIndex::parse(&bytes, job.offset, header.raw_len)) {
         Ok(block_index) => {

@@ -145,13 +145,13 @@ struct Run {
 const CHEAP: Argon2Cost = Argon2Cost { memory_kib: 8, passes: 1, lanes: 1 };
 
 fn opened(bytes: &[u8], commit: Option<u64>) -> NraReader {
-    let options = OpenOptions { commit, key: Some(Secret::raw([3; 32])), ..OpenOptions::default() };
+    let options = OpenOptions { commit, key: Some(Secret::user_key([3; 32])), ..OpenOptions::default() };
     NraReader::open(source(bytes.to_vec()), &options).unwrap()
 }
 
 impl Run {
     fn new(sealed: bool) -> Self {
-        let keyring = sealed.then(|| Keyring::create(&Secret::raw([3; 32]), CHEAP, "0").unwrap());
+        let keyring = sealed.then(|| Keyring::create(&Secret::user_key([3; 32]), CHEAP, "0").unwrap());
         let options = WriterOptions { encryption: keyring, ..options() };
         let writer = Writer::create(Vec::new(), options).unwrap();
         let bytes = writer.finish(&Recorder::default()).unwrap().0;

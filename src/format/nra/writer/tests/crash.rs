@@ -31,7 +31,7 @@ const CHEAP: Argon2Cost = Argon2Cost { memory_kib: 8, passes: 1, lanes: 1 };
 
 /// Returns the key that always opens encrypted archives.
 fn key() -> Secret {
-    Secret::raw([9; 32])
+    Secret::user_key([9; 32])
 }
 
 fn password(number: usize) -> Secret {

@@ -14,7 +14,7 @@ const KEY: [u8; 32] = [7; 32];
 const CHEAP: Argon2Cost = Argon2Cost { memory_kib: 32, passes: 1, lanes: 1 };
 
 fn secret() -> Secret {
-    Secret::raw(KEY)
+    Secret::user_key(KEY)
 }
 
 pub fn keyring() -> Keyring {
@@ -109,7 +109,7 @@ fn encrypted_archive_opens_with_its_key_only() {
         let some = reader.verify(Depth::Full, Some(&|entry: &Entry| entry.size > 10_000), &Recorder::default()).unwrap();
         assert!(some.damage.is_empty() && some.entries == 2);
         assert!(matches!(try_open(&bytes, &OpenOptions::default()), Err(Error::KeyNeeded)));
-        for wrong in [Secret::raw([8; 32]), Secret::password(KEY)] {
+        for wrong in [Secret::user_key([8; 32]), Secret::password(KEY)] {
             assert!(matches!(try_open(&bytes, &with_key(wrong)), Err(Error::WrongKey)));
         }
         // Overhead: 48 bytes per frame, 16 per tag, two key frames.

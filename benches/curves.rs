@@ -8,7 +8,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use nra::convert::{Destination, Format, Input, NraSink, Options, Sink, Source, WalkSource, convert};
+use nra::convert::{Destination, Input, NewArchive, NraSink, Options, Sink, Source, WalkSource, convert};
 use nra::format::archive::{Access, OpenOptions, open_path};
 use nra::format::codec::Method;
 use nra::format::entry::Kind;
@@ -73,7 +73,7 @@ fn measure(directory: &Path, name: &str, writer: WriterOptions) {
     let scratch = tempfile::tempdir().expect("a scratch directory");
     let file = scratch.path().join("curve.nra");
     let options = Options { sync: false, reproducible: true, ..Options::default() };
-    let sink = Sink::Archive(Destination::new_file(&file), Format::Nra(NraSink { writer, ..NraSink::default() }));
+    let sink = Sink::Archive(Destination::new_file(&file), NewArchive::Nra(NraSink { writer, ..NraSink::default() }));
     let source = Source::Walk(WalkSource::new([Input::new(directory)]));
     let before = cpu_seconds();
     let stats = convert(source, sink, &options, &Recorder::default()).expect("packing works");

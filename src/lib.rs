@@ -51,7 +51,7 @@
 //!
 //! ```
 //! use nra::convert::select::Selection;
-//! use nra::convert::{Destination, DirectorySink, DirectoryTarget, Format, Input, NraSink, Options, Sink, Source, WalkSource, convert};
+//! use nra::convert::{Destination, DirectorySink, DirectoryTarget, NewArchive, Input, NraSink, Options, Sink, Source, WalkSource, convert};
 //! use nra::format::archive::{OpenOptions, open_path};
 //! use nra::format::progress::Recorder;
 //!
@@ -63,7 +63,7 @@
 //! let monitor = Recorder::default();
 //! let options = Options::default();
 //! let photos = WalkSource::new([Input::new(work.path().join("photos"))]);
-//! let sink = Sink::Archive(Destination::new_file(&file), Format::Nra(NraSink::default()));
+//! let sink = Sink::Archive(Destination::new_file(&file), NewArchive::Nra(NraSink::default()));
 //! convert(Source::Walk(photos), sink, &options, &monitor)?;
 //!
 //! let archive = open_path(&file, &OpenOptions::default())?;

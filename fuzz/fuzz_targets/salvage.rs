@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
-use nra::convert::{Destination, Format, NraSink, Options, Sink as To, Source, convert};
+use nra::convert::{Destination, NewArchive, NraSink, Options, Sink as To, Source, convert};
 use nra::format::archive::{Archive, Depth, OpenOptions};
 use nra::format::nra::reader::{NraReader, open_for_salvage};
 use nra::format::progress::Recorder;
@@ -68,7 +68,7 @@ fn saved(archive: &NraReader) -> Option<Box<dyn Archive>> {
     let out = Sink::default();
     let options = Options { threads: 1, reproducible: true, sync: false, ..Options::default() };
     let monitor = Recorder::default();
-    let to = To::Archive(Destination::Stream(Box::new(out.clone())), Format::Nra(NraSink::default()));
+    let to = To::Archive(Destination::Stream(Box::new(out.clone())), NewArchive::Nra(NraSink::default()));
     let done = convert(Source::Damaged(archive), to, &options, &monitor);
     for warning in monitor.take_warnings() {
         check_text(&warning.message);

@@ -6,6 +6,7 @@ mod accounts;
 pub mod change;
 pub mod compact;
 pub mod diff;
+mod handles;
 mod limits;
 mod metadata;
 mod options;
@@ -27,7 +28,7 @@ pub use options::Options;
 pub use pipeline::{NullSink, Sink, Source, Visit, convert};
 pub use sink::{
     Action, Answer, Ask, CommitSink, Conflict, DEFLATE_LEVEL, Destination, DirectorySink, DirectoryStats, DirectoryTarget, Event,
-    Format, Nra4Sink, NraSink, Observe, Overwrite, PlainInput, ShardSink, TarSink, ZipCompression, ZipSink, named,
+    NewArchive, Nra4Sink, NraSink, Observe, Overwrite, PlainInput, ShardSink, TarSink, ZipCompression, ZipSink, named,
 };
 pub use source::{Filter, Input, InputIsOutput, UnreadableAsZero, WalkSource, default_output, reads_in_order};
 pub use stats::Stats;

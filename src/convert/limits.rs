@@ -22,6 +22,11 @@ impl Default for Limits {
     }
 }
 
+impl Limits {
+    /// No limits.
+    pub(crate) const NONE: Self = Self { bytes: u64::MAX, entries: u64::MAX, ratio: u64::MAX };
+}
+
 /// Counts against the limits. Threads share it.
 #[derive(Debug)]
 pub(crate) struct Ledger {
@@ -80,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn content_is_counted_as_it_is_read() {
+    fn content_is_limited_while_it_is_read() {
         let ledger = Ledger::new(Limits { bytes: 1 << 40, entries: 1, ratio: 100 });
         ledger.entry().unwrap();
         assert!(matches!(ledger.entry(), Err(Error::ResourceLimit { resource: Resource::Entries, .. })));

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-pub use crate::source::files::{GivenOwner, OwnerPolicy};
 use nra_format::entry::{Attribute, Entry, Metadata, Namespace, Owner, Timestamp};
 use nra_format::top::Top;
 
@@ -27,6 +26,65 @@ impl Default for MetadataPolicy {
     }
 }
 
+impl MetadataPolicy {
+    /// Returns the time to keep.
+    pub(crate) fn time(&self, modified: Option<Timestamp>) -> Option<Timestamp> {
+        modified.filter(|_| self.times).map(|time| self.latest.map_or(time, |latest| time.min(latest)))
+    }
+}
+
+/// Which facts about owners are recorded.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum OwnerPolicy {
+    /// IDs and names.
+    #[default]
+    Names,
+    /// IDs only.
+    Ids,
+    /// Nothing.
+    Omit,
+    /// This owner, in place of the owner of the file.
+    Given(GivenOwner),
+}
+
+impl OwnerPolicy {
+    /// Returns the owner to keep of a file with these IDs. `user` and `group` return the names.
+    pub(crate) fn apply(
+        &self,
+        (user_id, group_id): (u64, u64),
+        user: impl FnOnce() -> Box<[u8]>,
+        group: impl FnOnce() -> Box<[u8]>,
+    ) -> Option<Owner> {
+        match self {
+            Self::Omit => None,
+            Self::Ids => Some(Owner { user_id, group_id, ..Owner::default() }),
+            Self::Names => Some(Owner { user_id, group_id, user: user(), group: group() }),
+            Self::Given(given) => {
+                let (user_id, user) = given.user.clone().unwrap_or_else(|| (user_id, user()));
+                let (group_id, group) = given.group.clone().unwrap_or_else(|| (group_id, group()));
+                Some(Owner { user_id, group_id, user, group })
+            }
+        }
+    }
+}
+
+/// An owner that replaces others. Empty names are not recorded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GivenOwner {
+    /// ID and name of the user; `None`: unchanged.
+    pub user: Option<(u64, Box<[u8]>)>,
+    /// ID and name of the group; `None`: unchanged.
+    pub group: Option<(u64, Box<[u8]>)>,
+}
+
+impl GivenOwner {
+    /// Returns the owner of a file that has none, if user and group are given.
+    fn whole(&self) -> Option<Owner> {
+        let ((user_id, user), (group_id, group)) = (self.user.clone()?, self.group.clone()?);
+        Some(Owner { user_id, group_id, user, group })
+    }
+}
+
 /// Reduces metadata to what is kept. Consecutive equal metadata is shared.
 #[derive(Debug)]
 pub(crate) struct Narrower<'a> {
@@ -47,17 +105,12 @@ impl<'a> Narrower<'a> {
 
     /// Reduces the time of an entry.
     pub(crate) fn times(&self, entry: &mut Entry) {
-        entry.modified = self.time(entry.modified);
-    }
-
-    fn time(&self, modified: Option<Timestamp>) -> Option<Timestamp> {
-        let MetadataPolicy { times, latest, .. } = *self.policy;
-        modified.filter(|_| times).map(|time| latest.map_or(time, |latest| time.min(latest)))
+        entry.modified = self.policy.time(entry.modified);
     }
 
     /// Reduces the metadata of the top directory.
     pub(crate) fn top(&self, mut top: Top) -> Top {
-        top.modified = self.time(top.modified);
+        top.modified = self.policy.time(top.modified);
         top.owner = top.owner.as_ref().and_then(|owner| self.owner(Some(owner)));
         top.xattrs.retain(|attribute| self.keeps(attribute));
         top
@@ -96,13 +149,8 @@ impl<'a> Narrower<'a> {
         let Some(owner) = owner else {
             return if let OwnerPolicy::Given(given) = &self.policy.owner { given.whole() } else { None };
         };
-        let Owner { user_id, group_id, ref user, ref group } = *owner;
-        match &self.policy.owner {
-            OwnerPolicy::Omit => None,
-            OwnerPolicy::Ids => Some(Owner { user_id, group_id, ..Owner::default() }),
-            OwnerPolicy::Names => Some(owner.clone()),
-            OwnerPolicy::Given(given) => Some(given.or(|| (user_id, user.clone()), || (group_id, group.clone()))),
-        }
+        let names = (|| owner.user.clone(), || owner.group.clone());
+        self.policy.owner.apply((owner.user_id, owner.group_id), names.0, names.1)
     }
 
     fn keeps(&self, attribute: &Attribute) -> bool {

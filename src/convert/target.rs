@@ -1,13 +1,11 @@
-//! What is written: chosen by the extension of a file name, or by a word.
-//!
-//! The command line and the browser both ask here.
+//! Selects the format of an output by its file name extension or by name, for the command line and the browser.
 
 use std::ops::RangeInclusive;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use crate::sink::{DEFLATE_LEVEL, Format, Nra4Sink, NraSink, ShardSink, TarSink, ZipCompression, ZipSink};
-use nra_format::archive::{EXTENSIONS, Extension, FORMATS, Format as Registered, foreign_extension};
+use crate::sink::{DEFLATE_LEVEL, NewArchive, Nra4Sink, NraSink, ShardSink, TarSink, ZipCompression, ZipSink};
+use nra_format::archive::{EXTENSIONS, Extension, FORMATS, Format, foreign_extension};
 use nra_format::codec::Codec;
 use nra_format::container::{Container, Engine};
 use nra_format::crypt::KeyBytes;
@@ -39,7 +37,7 @@ impl Target {
             Container::Nra4 => Some(Self::Nra4),
             Container::Tar(compression) => Some(Self::Tar(compression)),
             Container::Zip => Some(Self::Zip),
-            // `.shard` names none.
+            // `.shard` names no profile.
             Container::Shard(role) => Some(Self::Shard(Some(role).filter(|role| *role != Role::default()))),
             Container::Nra1 | Container::SevenZ | Container::Compressed(_) => None,
         }
@@ -51,7 +49,7 @@ impl Target {
     }
 
     /// Returns the format that the registry has for this target, with its capabilities.
-    pub fn registered(self) -> &'static Registered {
+    pub fn format(self) -> &'static Format {
         let engine = match self {
             Self::Nra => Engine::Nra5,
             Self::Nra4 => Engine::Nra4,
@@ -64,8 +62,8 @@ impl Target {
     }
 
     /// Returns this format with the usual settings. `output` gives an archive without a message its name where it needs one.
-    pub fn format(self, output: &Path) -> Format {
-        self.format_with(output, Request::default()).expect("the usual settings are supported")
+    pub fn new_archive(self, output: &Path) -> NewArchive {
+        self.new_archive_with(output, Request::default()).expect("the usual settings are supported")
     }
 
     /// Returns this format with these settings. `output` gives an archive without a message its name where it needs one.
@@ -73,10 +71,10 @@ impl Target {
     /// # Errors
     ///
     /// If the format does not support a setting.
-    pub fn format_with(self, output: &Path, request: Request) -> Result<Format, Unsupported> {
+    pub fn new_archive_with(self, output: &Path, request: Request) -> Result<NewArchive, Unsupported> {
         let Request { nra, codec, level, align, dialect, key } = request;
         Ok(match self {
-            Self::Nra => Format::Nra(nra),
+            Self::Nra => NewArchive::Nra(nra),
             Self::Nra4 => {
                 let codec = match nra.writer.method.codec {
                     Codec::Zstd => nra4::writer::Codec::Zstd(nra.writer.method.level),
@@ -84,7 +82,7 @@ impl Target {
                     Codec::None => return Err(Unsupported::Codec(self, Codec::None)),
                 };
                 let name = output.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-                Format::Nra4(Nra4Sink { name, codec, key })
+                NewArchive::Nra4(Nra4Sink { name, codec, key })
             }
             Self::Tar(compression) => {
                 let with_level = |compression: Compression| {
@@ -92,7 +90,7 @@ impl Target {
                     let level = level.and_then(|level| Level::new(compression, level));
                     Ok((compression, level.unwrap_or_else(|| Level::default_of(compression))))
                 };
-                Format::Tar(TarSink { compression: compression.map(with_level).transpose()? })
+                NewArchive::Tar(TarSink { compression: compression.map(with_level).transpose()? })
             }
             Self::Zip => {
                 let compression = match codec {
@@ -104,7 +102,7 @@ impl Target {
                     Some(Codec::None) => ZipCompression::Stored,
                     Some(Codec::Lz4) => return Err(Unsupported::Codec(self, Codec::Lz4)),
                 };
-                Format::Zip(ZipSink { compression })
+                NewArchive::Zip(ZipSink { compression })
             }
             Self::Shard(role) => {
                 let compression = codec.map(|codec| match codec {
@@ -114,7 +112,7 @@ impl Target {
                 });
                 let known = |align: u32| shard::ALIGNMENTS.iter().copied().find(|known| u32::from(*known) == align);
                 let alignment = align.map(|align| known(align).ok_or(Unsupported::Alignment(align))).transpose()?;
-                Format::Shard(ShardSink { dialect, role, alignment, compression })
+                NewArchive::Shard(ShardSink { dialect, role, alignment, compression })
             }
         })
     }
@@ -188,7 +186,7 @@ pub fn extensions() -> impl Iterator<Item = &'static str> {
     EXTENSIONS.iter().filter(|extension| Target::of(extension).is_some()).map(|extension| extension.text)
 }
 
-/// Returns the target that the name of the output asks for; `None` if its extension is unknown, or that of a format that is not written.
+/// Returns the target for the extension of the output; `None` if it is unknown, or its format is not written.
 pub fn target_of(output: &Path) -> Option<Target> {
     Target::of(Extension::of(output.as_os_str().as_bytes())?)
 }
@@ -202,10 +200,10 @@ pub fn unsupported(output: &Path) -> Option<&'static str> {
     }
 }
 
-/// Returns the name beside the input with `.nra` in place of its extension, and with the number of an earlier `commit`.
+/// Returns the default output next to the input: `.nra` replaces its extension, after the number of an earlier `commit`.
 pub fn default_output(input: &Path, commit: Option<u64>) -> PathBuf {
     let name = input.file_name().unwrap_or_default().as_bytes();
-    // Over an archive of NRA nothing is written.
+    // The input must not be replaced.
     let extension = Extension::of(name).filter(|extension| commit.is_some() || extension.container != Container::Nra5);
     let mut stem = extension.map_or(name, |extension| extension.stem(name)).to_vec();
     if let Some(number) = commit {

@@ -280,9 +280,9 @@ fn add_replaces_entry_of_other_type_only_with_force() {
     assert_eq!(outcome.code, Some(3), "{}", outcome.err);
     assert!(outcome.err.contains("added 1 entry, 3 skipped in commit 2"), "{}", outcome.err);
     for why in [
-        "docs: skipped: in the archive it is a directory",
-        "image.bin: skipped: in the archive it is no directory",
-        "image.bin/new: skipped: in the archive image.bin is no directory",
+        "docs: skipped: it is a directory in the archive",
+        "image.bin: skipped: it is not a directory in the archive",
+        "image.bin/new: skipped: image.bin is not a directory in the archive",
         hint,
     ] {
         assert!(outcome.err.contains(why), "{}", outcome.err);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{Cursor, Write};
 
-use nra::convert::{Destination, Format, NraSink, Options, Sink, Source, convert};
+use nra::convert::{Destination, NewArchive, NraSink, Options, Sink, Source, convert};
 use nra::format::archive::{Archive, OpenOptions, open_path};
 use nra::format::entry::{Entry, Kind};
 use nra::format::progress::Recorder;
@@ -119,7 +119,7 @@ fn check(bytes: &[u8], expected: &BTreeMap<String, Summary>, times: bool) {
     let path = folder.path().join("converted.nra");
     let source = Source::Stream(Box::new(Cursor::new(bytes.to_vec())), "input".into());
     let recorder = Recorder::default();
-    let sink = Sink::Archive(Destination::new_file(&path), Format::Nra(NraSink::default()));
+    let sink = Sink::Archive(Destination::new_file(&path), NewArchive::Nra(NraSink::default()));
     let stats = convert(source, sink, &Options::default(), &recorder).unwrap();
     assert_eq!((stats.skipped, stats.incomplete), (0, false), "{:?}", recorder.take_warnings());
     assert_eq!(&found(&*open_path(&path, &OpenOptions::default()).unwrap(), times), expected);

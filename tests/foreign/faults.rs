@@ -85,7 +85,7 @@ fn truncation_and_wrong_checksums_are_damage() {
     expect(at, &["verify", "crc.tgz"], 4, &["affects at least one of 3 entries", "up to 3 entries affected"]);
     expect(at, &["extract", "crc.tgz", "-C", "out"], 4, &["may be damaged, too, where its checksum covers it: a, b, c"]);
     expect(at, &["convert", "crc.tgz", "kept.nra", "--keep-going"], 4, &["may be damaged, too"]);
-    expect(at, &["convert", "cut.tgz", "kept.nra", "-f", "--keep-going"], 4, &["what came before is kept\n"]);
+    expect(at, &["convert", "cut.tgz", "kept.nra", "-f", "--keep-going"], 4, &["the preceding content is kept\n"]);
 
     let mut zip = zip_of(&[("good", b"good", stored()), ("bad", b"hello hello", stored())]);
     replace(&mut zip, b"hello hello", b"hallo");

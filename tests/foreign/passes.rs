@@ -63,7 +63,7 @@ fn extract(archive: &dyn Archive, target: &Path, threads: usize) {
 }
 
 fn convert_to(archive: &dyn Archive, extension: &str, path: &Path, threads: usize) {
-    let sink = Sink::Archive(Destination::new_file(path), Target::named(extension).unwrap().format(path));
+    let sink = Sink::Archive(Destination::new_file(path), Target::named(extension).unwrap().new_archive(path));
     let options = Options { threads, ..Options::default() };
     convert(Source::Archive(archive, &Selection::all()), sink, &options, &Recorder::default()).unwrap();
 }

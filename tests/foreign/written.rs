@@ -5,7 +5,7 @@ use std::io::{self, Cursor, Read, Write};
 use std::sync::{Arc, Mutex};
 
 use nra::convert::select::Selection;
-use nra::convert::{Destination, Format, Options, Sink, Source, TarSink, ZipCompression, ZipSink, convert};
+use nra::convert::{Destination, NewArchive, Options, Sink, Source, TarSink, ZipCompression, ZipSink, convert};
 use nra::format::archive::{Depth, OpenOptions, open};
 use nra::format::digest::Digest;
 use nra::format::entry::{Entry, Kind, Metadata, Owner, Timestamp};
@@ -172,7 +172,7 @@ proptest! {
         let convert_with = |threads: usize| {
             let options = Options { threads, memory_bytes: memory, ..Options::default() };
             written(&tree, &["names of owners", "fractions of a second"], |archive, destination, monitor| {
-                let sink = Sink::Archive(destination, Format::Zip(ZipSink { compression }));
+                let sink = Sink::Archive(destination, NewArchive::Zip(ZipSink { compression }));
                 convert(Source::Archive(archive, &Selection::all()), sink, &options, monitor).unwrap().written.archive_bytes
             })
         };
@@ -212,7 +212,7 @@ proptest! {
             let compression = compression.map(|compression| (compression, Level::default_of(compression)));
             let options = Options { threads, ..Options::default() };
             written(&tree, &[], |archive, destination, monitor| {
-                let sink = Sink::Archive(destination, Format::Tar(TarSink { compression }));
+                let sink = Sink::Archive(destination, NewArchive::Tar(TarSink { compression }));
                 convert(Source::Archive(archive, &Selection::all()), sink, &options, monitor).unwrap().written.archive_bytes
             })
         };

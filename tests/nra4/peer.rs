@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::process::Command;
 
 use nra::convert::select::Selection;
-use nra::convert::{Destination, Format, Nra4Sink, Options, Sink, Source, convert};
+use nra::convert::{Destination, NewArchive, Nra4Sink, Options, Sink, Source, convert};
 use nra::format::archive::{OpenOptions, open_path};
 use nra::format::nra4::writer::Codec;
 use nra::format::progress::{Recorder, Severity};
@@ -36,7 +36,7 @@ fn earlier_package_reads_written_archives() {
             let path = directory.path().join(format!("{number}-{name}"));
             let nra4 = Nra4Sink { codec, key: key.map(zeroize::Zeroizing::new), ..Nra4Sink::default() };
             let monitor = Recorder::default();
-            let sink = Sink::Archive(Destination::new_file(&path), Format::Nra4(nra4));
+            let sink = Sink::Archive(Destination::new_file(&path), NewArchive::Nra4(nra4));
             convert(Source::Archive(&*archive, &Selection::all()), sink, &Options::default(), &monitor).unwrap();
             assert!(monitor.take_warnings().iter().all(|warning| warning.severity == Severity::Remark));
             expected.insert(path.into_os_string().into_string().unwrap(), files(&*archive));

@@ -16,7 +16,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use nra::convert::{Destination, Format, Input, NraSink, NullSink, Options, Sink, Source, Stats, WalkSource, convert};
+use nra::convert::{Destination, Input, NewArchive, NraSink, NullSink, Options, Sink, Source, Stats, WalkSource, convert};
 use nra::format::Result;
 use nra::format::archive::{Archive, Depth, OpenOptions, open_path};
 use nra::format::entry::{Entry, Kind};
@@ -117,7 +117,7 @@ impl Packing {
 }
 
 fn pack(inputs: &[Input], destination: Destination, packing: &Packing, monitor: &dyn Monitor) -> Result<Stats> {
-    let sink = Sink::Archive(destination, Format::Nra(packing.sink.clone()));
+    let sink = Sink::Archive(destination, NewArchive::Nra(packing.sink.clone()));
     convert(packing.source(inputs), sink, &packing.options, monitor)
 }
 
@@ -131,7 +131,7 @@ fn survey(
 ) -> Result<()> {
     let visit = RefCell::new(visit);
     let visit = |path: &EntryPath, kind| (visit.borrow_mut())(path, kind);
-    let sink = Sink::Archive(Destination::new_file(output), Format::Nra(packing.sink.clone()));
+    let sink = Sink::Archive(Destination::new_file(output), NewArchive::Nra(packing.sink.clone()));
     let sink = Sink::Null(NullSink { of: Box::new(sink), visit: Some(&visit) });
     convert(packing.source(inputs), sink, &packing.options, monitor).map(drop)
 }

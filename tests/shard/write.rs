@@ -146,7 +146,7 @@ fn convert_to(
     use nra::convert::select::Selection;
     use nra::convert::{Destination, Options, Sink, Source, convert};
 
-    let sink = Sink::Archive(Destination::new_file(output), target.format(output));
+    let sink = Sink::Archive(Destination::new_file(output), target.new_archive(output));
     let options = Options { sync: false, ..Options::default() };
     convert(Source::Archive(archive, &Selection::all()), sink, &options, monitor).map(drop)
 }

@@ -189,13 +189,13 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let (mut options, mut writer) = options(args, target)?;
     options.open.commit = commit;
     let name = if from_stdin { STANDARD_INPUT.to_owned() } else { nra_text::quoted(&args.input) };
-    if args.encrypt && !target.registered().encrypt {
+    if args.encrypt && !target.format().encrypt {
         return Err(Failure::usage("only NRA archives can be encrypted"));
     }
     if args.dialect.is_some() && !matches!(target, Target::Shard(_)) {
         return Err(Failure::usage("--dialect requires a Shard file as output").hint("use --to shard to write one"));
     }
-    if to_stdout && !target.registered().stream {
+    if to_stdout && !target.format().stream {
         let what = if target == Target::Nra4 { "an NRA 4.5 archive" } else { "a Shard file" };
         let failure = Failure::usage(format!("cannot write {what} to standard output: its first bytes are written last"));
         return Err(failure.hint("use -o FILE to write it to a file"));
@@ -230,9 +230,9 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         // As with `pack`, a key without an encrypted input encrypts the output. A password typed only once may be mistyped, so it
         // must not encrypt anything.
         plain = if args.keys.prompts() {
-            PlainInput::Refused
+            PlainInput::Reject
         } else {
-            PlainInput::Encrypted(Keyring::create(secret, Argon2Cost::default(), "")?)
+            PlainInput::Encrypt(Keyring::create(secret, Argon2Cost::default(), "")?)
         };
     }
     let request = Request {
@@ -243,7 +243,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         dialect: args.dialect.map(Dialect::from),
         key: earlier_key,
     };
-    let format = target.format_with(&output, request).map_err(pack_args::unsupported_setting)?;
+    let format = target.new_archive_with(&output, request).map_err(pack_args::unsupported_setting)?;
     let sink = Sink::Archive(output::destination(&output, args.overwrite), format);
     let sink = if args.dry_run { sink.dry_run() } else { sink };
     let (opened, all) = (open_indexed(target, &named, &output, args, &options, ui)?, Selection::all());

@@ -178,7 +178,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         }
     };
     let outcome =
-        open_archive::conclude(&opened, &selection, stats.made() + stats.kept + stats.omitted + done.into_inner() > 0, ui)?;
+        open_archive::conclude(&opened, &selection, stats.made() + stats.kept + stats.skipped + done.into_inner() > 0, ui)?;
     if stats.untrusted > 0 && !args.fidelity.special {
         ui.console().note("hint: use --special to restore devices, set-ID bits and capabilities from archives you trust");
     }
@@ -195,7 +195,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         renamed: stats.renamed,
         backups: stats.backups,
         kept: stats.kept,
-        skipped: stats.omitted,
+        skipped: stats.skipped,
         damaged: stats.damaged,
         seconds: ui::seconds(elapsed),
     };
@@ -363,7 +363,7 @@ fn print_summary(stats: &DirectoryStats, dry_run: bool, elapsed: Duration, ui: &
         (stats.renamed, "renamed"),
         (stats.backups, "backed up to NAME~"),
         (stats.kept, "existing kept"),
-        (stats.omitted, "skipped"),
+        (stats.skipped, "skipped"),
     ];
     parts.extend(rest.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{} {what}", nra_text::count(*count))));
     let target = nra_text::quoted(&stats.target);

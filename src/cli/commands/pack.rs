@@ -11,7 +11,7 @@ use crate::pack_args::{PackingArgs, RecoveryArgs};
 use crate::record::record;
 use crate::report::{CommandResult, Failure, Outcome};
 use crate::ui::{self, Ui};
-use nra_convert::{Format, NraSink, Sink, Source, Stats, convert, default_output};
+use nra_convert::{NewArchive, NraSink, Sink, Source, Stats, convert, default_output};
 use nra_format::container::Container;
 use nra_format::crypt::{Argon2Cost, Keyring};
 use nra_text::{self, ArchiveField};
@@ -66,7 +66,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let destination = output::destination(&output, args.overwrite);
     if args.dry_run {
         output::check_not_existing(&output, args.overwrite)?;
-        let sink = Sink::Archive(destination, Format::Nra(NraSink::default()));
+        let sink = Sink::Archive(destination, NewArchive::Nra(NraSink::default()));
         return dry_run::list("pack", &output, Source::Walk(packing.source), sink, &packing.options, ui);
     }
     if args.encrypt || args.keys.is_given() {
@@ -85,7 +85,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     }
 
     let progress = ui.progress("packing");
-    let sink = Sink::Archive(destination, Format::Nra(NraSink { writer: packing.writer, ..NraSink::default() }));
+    let sink = Sink::Archive(destination, NewArchive::Nra(NraSink { writer: packing.writer, ..NraSink::default() }));
     let result = convert(Source::Walk(packing.source), sink, &packing.options, &progress);
     let elapsed = progress.end();
     let stats = result.map_err(|error| output::explain(error, &output))?;

@@ -12,7 +12,7 @@ use crate::output;
 use crate::record::record;
 use crate::report::{CommandResult, Failure, Outcome};
 use crate::ui::{self, Ui};
-use nra_convert::{Destination, Format, NraSink, Options, Sink, Source, UnreadableAsZero, convert};
+use nra_convert::{Destination, NewArchive, NraSink, Options, Sink, Source, UnreadableAsZero, convert};
 use nra_format::Error;
 use nra_format::archive::{Archive, OpenOptions, open_path};
 use nra_format::nra::reader::{NraReader, open_for_salvage};
@@ -80,7 +80,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         output::check_not_existing(&args.output, args.overwrite)?;
     }
     let destination = Destination::File { path: args.output.clone(), overwrite: args.overwrite };
-    let sink = Sink::Archive(destination, Format::Nra(NraSink { writer, ..NraSink::default() }));
+    let sink = Sink::Archive(destination, NewArchive::Nra(NraSink { writer, ..NraSink::default() }));
     let sink = if args.dry_run { sink.dry_run() } else { sink };
     let progress = ui.progress("salvaging");
     let result = convert(Source::Damaged(&archive), sink, &recovery, &progress);

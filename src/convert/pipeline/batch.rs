@@ -1,4 +1,4 @@
-//! Batches of items that reading threads send to the writing thread.
+//! Batches of parts that reading threads send to the writing thread.
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 
@@ -15,13 +15,13 @@ pub(crate) struct Run {
 
 /// A part of an entry. `X` has facts that only one kind of source knows.
 #[derive(Debug)]
-pub(crate) enum Item<X> {
+pub(crate) enum EntryPart<X> {
     /// An entry that needs no content.
     Plain(Entry),
     /// A file of one chunk.
     Whole(Entry, Chunk),
     /// A file of one chunk that is not hashed yet.
-    Unmeasured(Entry, Run),
+    Unhashed(Entry, Run),
     /// Start of a file of several chunks.
     Begin(Entry),
     /// Its next chunk.
@@ -48,12 +48,12 @@ pub(crate) struct Chunk {
     pub(crate) incompressible: bool,
 }
 
-/// An item, the position of its name in the order, and the inode of a file that has several names.
+/// An part, the position of its name in the order, and the inode of a file that has several names.
 #[derive(Debug)]
 pub(crate) struct Placed<X> {
     pub(crate) place: u32,
     pub(crate) identity: Option<(u64, u64)>,
-    pub(crate) item: Item<X>,
+    pub(crate) part: EntryPart<X>,
 }
 
 /// Items with the bytes they refer to.
@@ -62,22 +62,22 @@ pub(crate) struct Batch<X> {
     /// Always of the same length; the first `filled` bytes are used.
     pub(crate) bytes: Vec<u8>,
     pub(crate) filled: usize,
-    pub(crate) items: Vec<Placed<X>>,
+    pub(crate) parts: Vec<Placed<X>>,
 }
 
 impl<X> Batch<X> {
     fn new(bytes: Vec<u8>) -> Self {
-        Self { bytes, filled: 0, items: Vec::new() }
+        Self { bytes, filled: 0, parts: Vec::new() }
     }
 
     /// Hashes the chunks that are not hashed yet.
-    fn measure(&mut self) {
-        for placed in &mut self.items {
-            let of = |run: Run| measure(&self.bytes[run.start..run.start + run.len], run);
-            placed.item = match std::mem::replace(&mut placed.item, Item::Nothing) {
-                Item::Cut(run) => Item::Chunk(of(run)),
-                Item::Unmeasured(entry, run) => Item::Whole(entry, of(run)),
-                item => item,
+    fn hash_chunks(&mut self) {
+        for placed in &mut self.parts {
+            let of = |run: Run| hash_chunk(&self.bytes[run.start..run.start + run.len], run);
+            placed.part = match std::mem::replace(&mut placed.part, EntryPart::Nothing) {
+                EntryPart::Cut(run) => EntryPart::Chunk(of(run)),
+                EntryPart::Unhashed(entry, run) => EntryPart::Whole(entry, of(run)),
+                part => part,
             };
         }
     }
@@ -89,7 +89,7 @@ impl<X> Batch<X> {
 }
 
 /// Hashes and classifies a chunk.
-pub(crate) fn measure(bytes: &[u8], run: Run) -> Chunk {
+pub(crate) fn hash_chunk(bytes: &[u8], run: Run) -> Chunk {
     Chunk { run, digest: Digest::of(bytes), incompressible: looks_incompressible(bytes) }
 }
 
@@ -104,15 +104,15 @@ pub(crate) enum Delivery<X> {
 
 /// A batch with chunks to hash, and its destination.
 #[derive(Debug)]
-pub(crate) struct Unmeasured<X> {
+pub(crate) struct Unhashed<X> {
     batch: Batch<X>,
     out: Sender<Batch<X>>,
 }
 
-impl<X> Unmeasured<X> {
+impl<X> Unhashed<X> {
     /// Hashes the chunks and forwards the batch.
     pub(crate) fn finish(mut self) {
-        self.batch.measure();
+        self.batch.hash_chunks();
         // The receiver is gone if the conversion was stopped.
         let _ = self.out.send(self.batch);
     }
@@ -128,7 +128,7 @@ pub(crate) struct Outlet<X> {
     pub(crate) batch: Batch<X>,
     out: Option<Sender<Delivery<X>>>,
     /// Threads that hash chunks; without them, this thread does.
-    measurers: Option<Sender<Unmeasured<X>>>,
+    hashers: Option<Sender<Unhashed<X>>>,
     /// Buffers for reuse.
     spare: Receiver<Vec<u8>>,
     buffer_bytes: usize,
@@ -136,9 +136,9 @@ pub(crate) struct Outlet<X> {
 
 impl<X> Outlet<X> {
     /// Creates an outlet without a receiver. Buffers have `buffer_bytes`.
-    pub(crate) fn new(spare: Receiver<Vec<u8>>, buffer_bytes: usize, measurers: Option<Sender<Unmeasured<X>>>) -> Self {
+    pub(crate) fn new(spare: Receiver<Vec<u8>>, buffer_bytes: usize, hashers: Option<Sender<Unhashed<X>>>) -> Self {
         let bytes = vec![0; buffer_bytes];
-        Self { batch: Batch::new(bytes), out: None, measurers, spare, buffer_bytes }
+        Self { batch: Batch::new(bytes), out: None, hashers, spare, buffer_bytes }
     }
 
     /// Sends further batches to `out`.
@@ -148,7 +148,7 @@ impl<X> Outlet<X> {
 
     /// Sends the last batch and disconnects.
     pub(crate) fn close(&mut self) -> Result<(), Stopped> {
-        let sent = if self.batch.items.is_empty() { Ok(()) } else { self.flush(0) };
+        let sent = if self.batch.parts.is_empty() { Ok(()) } else { self.flush(0) };
         self.out = None;
         sent
     }
@@ -162,15 +162,15 @@ impl<X> Outlet<X> {
         next.filled = keep;
         let mut full = std::mem::replace(&mut self.batch, next);
         let out = self.out.as_ref().ok_or(Stopped)?;
-        let cut = full.items.iter().any(|placed| matches!(placed.item, Item::Cut(_) | Item::Unmeasured(..)));
-        let Some(measurers) = self.measurers.as_ref().filter(|_| cut) else {
-            full.measure();
+        let cut = full.parts.iter().any(|placed| matches!(placed.part, EntryPart::Cut(_) | EntryPart::Unhashed(..)));
+        let Some(hashers) = self.hashers.as_ref().filter(|_| cut) else {
+            full.hash_chunks();
             return out.send(Delivery::Ready(full)).map_err(|_| Stopped);
         };
-        let (measured, soon) = bounded(1);
+        let (hashed, soon) = bounded(1);
         // Queue its place first: the length of that queue also bounds the batches that wait for hashing.
         out.send(Delivery::Soon(soon)).map_err(|_| Stopped)?;
-        measurers.send(Unmeasured { batch: full, out: measured }).map_err(|_| Stopped)
+        hashers.send(Unhashed { batch: full, out: hashed }).map_err(|_| Stopped)
     }
 
     /// Makes room for `len` more bytes in the batch. At most [`Outlet::buffer_bytes`] fit.
@@ -178,8 +178,8 @@ impl<X> Outlet<X> {
         if self.batch.bytes.len() - self.batch.filled < len { self.flush(0) } else { Ok(()) }
     }
 
-    /// Adds an item.
-    pub(crate) fn push(&mut self, place: u32, identity: Option<(u64, u64)>, item: Item<X>) {
-        self.batch.items.push(Placed { place, identity, item });
+    /// Adds an part.
+    pub(crate) fn push(&mut self, place: u32, identity: Option<(u64, u64)>, part: EntryPart<X>) {
+        self.batch.parts.push(Placed { place, identity, part });
     }
 }

@@ -1,8 +1,8 @@
-//! Turns a sequence of bytes and holes into items.
+//! Turns a sequence of bytes and holes into parts.
 
 use std::convert::Infallible;
 
-use super::batch::{Item, Outlet, Run, Stopped};
+use super::batch::{EntryPart, Outlet, Run, Stopped};
 use super::threads::MIN_BUFFER;
 use nra_format::chunker::{WHOLE_MAX, next_piece};
 use nra_format::entry::Entry;
@@ -12,8 +12,8 @@ use nra_format::zeros::each_zero;
 /// storing the rest.
 pub(crate) const HASHED_HOLES_MAX: u64 = 1 << 30;
 
-/// Approximate number of items in a batch: items without content would never fill it.
-pub(crate) const BATCH_ITEMS: usize = 1_024;
+/// Approximate number of parts in a batch: parts without content would never fill it.
+pub(crate) const BATCH_PARTS: usize = 1_024;
 
 /// A file in progress: a small one becomes one chunk, others are split by content.
 pub(crate) struct Content {
@@ -41,7 +41,7 @@ impl Content {
                 Form::Whole { entry: Box::new(entry), start: outlet.batch.filled }
             }
             _ => {
-                outlet.push(place, None, Item::Begin(entry));
+                outlet.push(place, None, EntryPart::Begin(entry));
                 outlet.make_room(MIN_BUFFER)?;
                 Form::Chunks { cut: outlet.batch.filled, hasher: Some(Box::default()) }
             }
@@ -64,7 +64,7 @@ impl Content {
                 while !bytes.is_empty() {
                     let room = outlet.batch.bytes.len() - outlet.batch.filled;
                     if room == 0 {
-                        split_chunks(self.place, cut, false, outlet);
+                        split_chunks(self.place, None, cut, false, outlet);
                         outlet.flush(outlet.batch.filled - *cut)?;
                         *cut = 0;
                         continue;
@@ -95,8 +95,8 @@ impl Content {
         if len == 0 {
             return Ok(());
         }
-        split_chunks(self.place, cut, true, outlet);
-        outlet.push(self.place, None, Item::Hole(len));
+        split_chunks(self.place, None, cut, true, outlet);
+        outlet.push(self.place, None, EntryPart::Hole(len));
         if len > *room {
             *hasher = None;
         }
@@ -105,7 +105,7 @@ impl Content {
             hash_zeros(hasher, len);
         }
         // All bytes of the batch belong to complete chunks.
-        if outlet.batch.items.len() >= BATCH_ITEMS {
+        if outlet.batch.parts.len() >= BATCH_PARTS {
             outlet.flush(0)?;
             *cut = 0;
         }
@@ -114,24 +114,24 @@ impl Content {
 
     /// Ends the file.
     pub(crate) fn end<X>(self, outlet: &mut Outlet<X>) {
-        let item = match self.form {
-            Form::Whole { entry, start } if outlet.batch.filled == start => Item::Plain(*entry),
-            Form::Whole { entry, start } => Item::Unmeasured(*entry, Run { start, len: outlet.batch.filled - start }),
+        let part = match self.form {
+            Form::Whole { entry, start } if outlet.batch.filled == start => EntryPart::Plain(*entry),
+            Form::Whole { entry, start } => EntryPart::Unhashed(*entry, Run { start, len: outlet.batch.filled - start }),
             Form::Chunks { mut cut, hasher } => {
-                split_chunks(self.place, &mut cut, true, outlet);
-                Item::End(hasher.map(|hasher| hasher.finalize().into()))
+                split_chunks(self.place, None, &mut cut, true, outlet);
+                EntryPart::End(hasher.map(|hasher| hasher.finalize().into()))
             }
         };
-        outlet.push(self.place, None, item);
+        outlet.push(self.place, None, part);
     }
 
     /// Skips the file.
     pub(crate) fn abandon<X>(self, outlet: &mut Outlet<X>) {
-        let item = match self.form {
-            Form::Chunks { .. } => Item::Abandon,
-            Form::Whole { .. } => Item::Nothing,
+        let part = match self.form {
+            Form::Chunks { .. } => EntryPart::Abandon,
+            Form::Whole { .. } => EntryPart::Nothing,
         };
-        outlet.push(self.place, None, item);
+        outlet.push(self.place, None, part);
     }
 }
 
@@ -150,11 +150,11 @@ fn append<X>(outlet: &mut Outlet<X>, bytes: &[u8]) {
 }
 
 /// Splits the bytes of the batch after `cut` into chunks; `last`: up to the end.
-fn split_chunks<X>(place: u32, cut: &mut usize, last: bool, outlet: &mut Outlet<X>) {
+pub(crate) fn split_chunks<X>(place: u32, identity: Option<(u64, u64)>, cut: &mut usize, last: bool, outlet: &mut Outlet<X>) {
     while *cut < outlet.batch.filled
         && let Some(len) = next_piece(&outlet.batch.bytes[*cut..outlet.batch.filled], last)
     {
-        outlet.push(place, None, Item::Cut(Run { start: *cut, len }));
+        outlet.push(place, identity, EntryPart::Cut(Run { start: *cut, len }));
         *cut += len;
     }
 }
@@ -185,16 +185,16 @@ mod tests {
         outlet.close().unwrap();
         let (mut lengths, mut digest, mut pieces, mut bytes) = (Vec::new(), None, 0, 0);
         for delivery in batches {
-            let Delivery::Ready(batch) = delivery else { panic!("nobody measures") };
-            lengths.push(batch.items.len());
-            for placed in &batch.items {
-                match &placed.item {
-                    Item::Chunk(piece) => {
+            let Delivery::Ready(batch) = delivery else { panic!("no thread hashes chunks") };
+            lengths.push(batch.parts.len());
+            for placed in &batch.parts {
+                match &placed.part {
+                    EntryPart::Chunk(piece) => {
                         assert_eq!(batch.run(piece.run), b"x");
                         pieces += 1;
                     }
-                    Item::Hole(len) => bytes += len,
-                    Item::End(found) => digest = *found,
+                    EntryPart::Hole(len) => bytes += len,
+                    EntryPart::End(found) => digest = *found,
                     _ => {}
                 }
             }
@@ -204,14 +204,14 @@ mod tests {
     }
 
     #[test]
-    fn tiny_parts_do_not_pile_up_in_a_batch() {
+    fn tiny_parts_do_not_accumulate_in_a_batch() {
         let (lengths, digest) = stored(5_000, 1, &mut HASHED_HOLES_MAX.clone());
-        assert!(lengths.len() > 5 && lengths.iter().all(|&len| len <= BATCH_ITEMS + 2), "{lengths:?}");
+        assert!(lengths.len() > 5 && lengths.iter().all(|&len| len <= BATCH_PARTS + 2), "{lengths:?}");
         assert_eq!(digest, Some(Digest::of(&b"x\0".repeat(5_000))));
     }
 
     #[test]
-    fn holes_of_several_files_share_the_room_in_digests() {
+    fn hashed_holes_of_several_files_share_a_limit() {
         let mut room = 100;
         assert!(stored(2, 30, &mut room).1.is_some());
         assert!(stored(1, 60, &mut room).1.is_none());

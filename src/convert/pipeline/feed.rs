@@ -1,11 +1,11 @@
-//! Feeds items that were read ahead into a [`Writer`] of NRA 5, in order.
+//! Feeds parts that were read ahead into a [`Writer`] of NRA 5, in order.
 //!
-//! Files on disk, streams and archives share the items and the threads. Facts that only one source has, such as inodes or
-//! links by name, are [`Item::Other`], which the source handles.
+//! Files on disk, streams and archives share the parts and the threads. Facts that only one source has, such as inodes or
+//! links by name, are [`EntryPart::Other`], which the source handles.
 
 use std::io::Write;
 
-use super::batch::{Batch, Chunk, Item};
+use super::batch::{Batch, Chunk, EntryPart};
 use nra_format::entry::Entry;
 use nra_format::error::{Error, Result};
 use nra_format::nra::writer::{EntryId, NewContent, Writer};
@@ -16,7 +16,7 @@ use nra_format::top::Top;
 /// A stored file: its number, and the entry if it was requested.
 pub(crate) type Stored = (EntryId, Option<Entry>);
 
-/// Stores items in an archive.
+/// Stores parts in an archive.
 pub(crate) struct Feed<'a, W: Write + Send> {
     writer: &'a mut Writer<W>,
     /// Names that were skipped.
@@ -140,30 +140,30 @@ impl<'a, W: Write + Send> Feed<'a, W> {
         self.skipped += 1;
     }
 
-    /// Stores an item of `batch`. Returns the entry that it completes, with a copy of it if `keep` is set.
+    /// Stores an part of `batch`. Returns the entry that it completes, with a copy of it if `keep` is set.
     ///
     /// # Errors
     ///
     /// As [`Feed::add`].
     pub(crate) fn take<X>(
         &mut self,
-        item: Item<X>,
+        part: EntryPart<X>,
         batch: &Batch<X>,
         keep: bool,
         monitor: &dyn Monitor,
     ) -> Result<Option<Stored>> {
-        match item {
-            Item::Nothing => self.skipped += 1,
-            Item::Plain(entry) => {
+        match part {
+            EntryPart::Nothing => self.skipped += 1,
+            EntryPart::Plain(entry) => {
                 let copy = keep.then(|| entry.clone());
                 return Ok(self.add(entry, NewContent::None, monitor)?.map(|id| (id, copy)));
             }
-            Item::Whole(entry, Chunk { run, digest, incompressible }) => {
+            EntryPart::Whole(entry, Chunk { run, digest, incompressible }) => {
                 let copy = keep.then(|| entry.clone());
                 let content = NewContent::Whole { bytes: batch.run(run), digest, incompressible };
                 return Ok(self.add(entry, content, monitor)?.map(|id| (id, copy)));
             }
-            Item::Begin(entry) => {
+            EntryPart::Begin(entry) => {
                 monitor.current(entry.path.as_bytes());
                 self.begun = Some(entry.clone());
                 match self.writer.begin_file(entry) {
@@ -172,29 +172,29 @@ impl<'a, W: Write + Send> Feed<'a, W> {
                     Err(error) => return Err(error),
                 }
             }
-            Item::Chunk(piece) if !self.skipping => {
+            EntryPart::Chunk(piece) if !self.skipping => {
                 let added = self.writer.add_chunk(batch.run(piece.run), piece.digest, piece.incompressible);
                 self.or_skip_file(added, monitor)?;
                 self.count(monitor);
             }
-            Item::Hole(len) if !self.skipping => {
+            EntryPart::Hole(len) if !self.skipping => {
                 let added = self.writer.add_hole(len);
                 self.or_skip_file(added, monitor)?;
                 self.count(monitor);
             }
-            Item::End(digest) if !self.skipping => {
+            EntryPart::End(digest) if !self.skipping => {
                 let entry = self.begun.take().expect("a file that ends was begun");
                 let ended = self.writer.end_file(digest);
                 self.note(&entry.path);
                 return Ok(self.settle(ended, monitor)?.map(|id| (id, Some(entry))));
             }
-            Item::Abandon if !self.skipping => {
+            EntryPart::Abandon if !self.skipping => {
                 self.writer.abandon_file();
                 self.skipped += 1;
             }
-            Item::Chunk(_) | Item::Hole(_) | Item::End(_) | Item::Abandon => {}
-            Item::Cut(_) | Item::Unmeasured(..) => unreachable!("chunks are hashed before a batch arrives"),
-            Item::Other(_) => unreachable!("handled by its source"),
+            EntryPart::Chunk(_) | EntryPart::Hole(_) | EntryPart::End(_) | EntryPart::Abandon => {}
+            EntryPart::Cut(_) | EntryPart::Unhashed(..) => unreachable!("chunks are hashed before a batch arrives"),
+            EntryPart::Other(_) => unreachable!("handled by its source"),
         }
         Ok(None)
     }

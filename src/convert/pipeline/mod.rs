@@ -10,15 +10,15 @@ mod threads;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-pub(crate) use batch::{Batch, Item, Outlet, Placed, Run, Stopped, measure};
-pub(crate) use content::{BATCH_ITEMS, Content, HASHED_HOLES_MAX, hash_zeros};
+pub(crate) use batch::{Batch, EntryPart, Outlet, Placed, Run, Stopped, hash_chunk};
+pub(crate) use content::{BATCH_PARTS, Content, HASHED_HOLES_MAX, hash_zeros, split_chunks};
 pub(crate) use feed::Feed;
-pub(crate) use threads::{MIN_BUFFER, PlaceReader, Readers, read_ahead, read_one};
+pub(crate) use threads::{EntryReader, EntrySource, MIN_BUFFER, read_ahead, read_one};
 
 use crate::options::Options;
 use crate::select::Selection;
-use crate::sink::{self, CommitSink, Destination, DirectorySink, Format};
-use crate::source::{self, Opened, WalkSource};
+use crate::sink::{self, CommitSink, Destination, DirectorySink, NewArchive};
+use crate::source::{self, WalkSource};
 use crate::stats::Stats;
 use nra_format::archive::Archive;
 use nra_format::entry::Kind;
@@ -44,7 +44,7 @@ pub enum Source<'a> {
 /// Where entries go.
 pub enum Sink<'a> {
     /// A new archive of this format.
-    Archive(Destination, Format),
+    Archive(Destination, NewArchive),
     /// The next commit of an .nra archive.
     Commit(PathBuf, CommitSink),
     /// A commit of an .nra archive that is being made, among its other changes. The caller finishes it. The path is that of the archive.
@@ -57,13 +57,13 @@ pub enum Sink<'a> {
 
 /// A sink that writes nothing.
 pub struct NullSink<'a> {
-    /// The sink that it stands in for.
+    /// The sink that it replaces.
     pub of: Box<Sink<'a>>,
     /// Is called for each entry that files and directories on disk would give, in path order.
     pub visit: Option<Visit<'a>>,
 }
 
-/// Learns of an entry that would be written.
+/// Receives an entry that would be written.
 pub type Visit<'a> = &'a dyn Fn(&EntryPath, Kind) -> Result<()>;
 
 impl<'a> Sink<'a> {
@@ -89,67 +89,43 @@ impl<'a> Sink<'a> {
 ///
 /// After an error nothing is left under the name of a new archive, and an existing archive is unchanged. Files that were extracted completely stay.
 pub fn convert(source: Source<'_>, sink: Sink<'_>, options: &Options, monitor: &dyn Monitor) -> Result<Stats> {
-    let options = &options.resolved();
-    match sink {
-        Sink::Null(NullSink { of, visit }) => run(source, *of, Some(visit), options, monitor),
-        sink => run(source, sink, None, options, monitor),
-    }
-}
-
-/// Converts; with `dry_run` nothing is written.
-fn run(
-    source: Source<'_>,
-    sink: Sink<'_>,
-    dry_run: Option<Option<Visit<'_>>>,
-    options: &Options,
-    monitor: &dyn Monitor,
-) -> Result<Stats> {
+    let mut options = options.resolved();
+    options.keep_going |= matches!(source, Source::Damaged(_));
+    let options = &options;
+    let (sink, dry_run) = match sink {
+        Sink::Null(NullSink { of, visit }) => (*of, Some(visit.unwrap_or(&|_, _| Ok(())))),
+        sink => (sink, None),
+    };
     match (source, sink) {
-        (Source::Walk(walk), sink) => match (sink, dry_run) {
-            (Sink::Archive(destination, Format::Nra(_)), Some(visit)) => {
-                source::files::survey(&walk, &destination, options, monitor, visit)
-            }
-            (Sink::Archive(destination, Format::Nra(nra)), None) => {
-                source::files::pack(&walk, destination, &nra, options, monitor)
-            }
-            (Sink::Commit(archive, commit), Some(visit)) => {
-                source::files::survey_add(&walk, &archive, &commit, options, monitor, visit)
-            }
-            (Sink::Commit(archive, commit), None) => source::files::add(&walk, &archive, &commit, options, monitor),
-            (Sink::Pending(archive, writer), None) => source::files::add_to(&walk, archive, writer, options, monitor),
-            _ => Err(unsupported("files and directories are packed into .nra archives only")),
-        },
+        (Source::Walk(walk), Sink::Archive(destination, NewArchive::Nra(nra))) => {
+            source::files::pack(&walk, destination, &nra, dry_run, options, monitor)
+        }
+        (Source::Walk(walk), Sink::Commit(archive, commit)) => {
+            source::files::add(&walk, &archive, &commit, dry_run, options, monitor)
+        }
+        (Source::Walk(walk), Sink::Pending(archive, writer)) if dry_run.is_none() => {
+            source::files::add_to(&walk, archive, writer, options, monitor)
+        }
+        (Source::Walk(_), _) => Err(unsupported("files and directories are packed into .nra archives only")),
         (_, Sink::Commit(..) | Sink::Pending(..)) => Err(unsupported("entries of another archive can't be added to an archive")),
         (_, Sink::Null(_)) => Err(unsupported("a dry run of a dry run")),
-        (Source::Damaged(archive), Sink::Archive(destination, Format::Nra(nra))) => {
+        (source, Sink::Archive(destination, archive)) => {
             let destination = if dry_run.is_some() { Destination::Null } else { destination };
-            source::recover::recover(archive, destination, &nra, options, monitor)
-        }
-        (Source::Damaged(archive), sink) => {
-            let options = Options { keep_going: true, ..options.clone() };
-            run(Source::Archive(archive, &Selection::all()), sink, dry_run, &options, monitor)
-        }
-        (source, Sink::Archive(destination, format)) => {
-            let destination = if dry_run.is_some() { Destination::Null } else { destination };
-            let input = match &format {
-                Format::Nra(_) => source::open(source, options, monitor)?,
-                _ => source::open_indexed(source, options, monitor)?,
-            };
-            match (input, format) {
-                (input, Format::Nra(nra)) => sink::nra::write(input, destination, &nra, options, monitor),
-                (Opened::Indexed { archive, selection }, format) => {
-                    sink::export::export(&*archive, selection, destination, format, options, monitor)
+            match archive {
+                NewArchive::Nra(nra) => {
+                    sink::nra::write(source::open(source, options, monitor)?, destination, &nra, options, monitor)
                 }
-                (Opened::Once { .. }, _) => unreachable!("it was opened by its index"),
+                archive => {
+                    let input = source::open_indexed(source, options, monitor)?;
+                    sink::export::export(&*input.archive, input.selection, destination, archive, options, monitor)
+                }
             }
         }
         (source, Sink::Directory(directory)) => {
-            let Opened::Indexed { archive, selection } = source::open_indexed(source, options, monitor)? else {
-                unreachable!("it was opened by its index")
-            };
+            let input = source::open_indexed(source, options, monitor)?;
             let all = Selection::all();
-            let selection = selection.unwrap_or(&all);
-            sink::directory::extract(&*archive, selection, directory, dry_run.is_some(), options, monitor)
+            let selection = input.selection.unwrap_or(&all);
+            sink::directory::extract(&*input.archive, selection, directory, dry_run.is_some(), options, monitor)
         }
     }
 }

@@ -6,7 +6,7 @@ use std::thread;
 
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 
-use super::batch::{Batch, Delivery, Outlet, Placed, Stopped, Unmeasured};
+use super::batch::{Batch, Delivery, Outlet, Placed, Stopped, Unhashed};
 use nra_format::chunker::MAX_PIECE;
 use nra_format::error::Result;
 use nra_format::progress::Monitor;
@@ -22,25 +22,25 @@ const BATCHES_AHEAD: usize = 2;
 /// Longest buffer of a batch, bytes. Longer ones are slower: content leaves the CPU cache before it is written.
 const MAX_BUFFER: usize = 1 << 20;
 
-/// A source of items: numbered positions that several threads read.
-pub(crate) trait Readers<X>: Sync {
+/// A source of entries: numbered places that several threads read and decode.
+pub(crate) trait EntrySource<X>: Sync {
     /// Returns a reader for one thread.
-    fn reader(&self) -> Box<dyn PlaceReader<X> + '_>;
+    fn reader(&self) -> Box<dyn EntryReader<X> + '_>;
 
-    /// Returns whether one thread reads all positions in order. Several threads still hash the chunks.
+    /// Returns whether one thread reads all places in order. Several threads still hash the chunks.
     fn is_sequential(&self) -> bool {
         false
     }
 }
 
-/// Reads positions on one thread.
-pub(crate) trait PlaceReader<X> {
-    /// Reads the entry at `place` into `outlet`. Problems become items or warnings.
+/// Reads entries on one thread.
+pub(crate) trait EntryReader<X> {
+    /// Reads the entry at `place` into `outlet`. Problems become parts or warnings.
     ///
     /// # Errors
     ///
     /// If the conversion was stopped.
-    fn read_place(&mut self, place: u32, outlet: &mut Outlet<X>) -> Result<(), Stopped>;
+    fn read_entry(&mut self, place: u32, outlet: &mut Outlet<X>) -> Result<(), Stopped>;
 }
 
 /// A range of positions to read, and the receiver of its batches.
@@ -76,16 +76,16 @@ impl Buffers {
     }
 }
 
-/// Receives items, with the batch that contains their bytes.
+/// Receives parts, with the batch that contains their bytes.
 pub(crate) type Take<'a, X> = &'a mut dyn FnMut(Placed<X>, &Batch<X>) -> Result<()>;
 
-/// Reads the positions 0 to `places` with `readers` and passes the items to `take`, in order. Reading ahead uses up to `read_bytes` of memory.
+/// Reads the positions 0 to `places` with `readers` and passes the parts to `take`, in order. Reading ahead uses up to `read_bytes` of memory.
 ///
 /// # Errors
 ///
 /// Those of `take`, and `Cancelled`.
 pub(crate) fn read_ahead<X: Send>(
-    readers: &dyn Readers<X>,
+    readers: &dyn EntrySource<X>,
     places: usize,
     threads: usize,
     read_bytes: u64,
@@ -102,18 +102,18 @@ pub(crate) fn read_ahead<X: Send>(
     let (spare_in, spare) = bounded::<Vec<u8>>(buffers);
     thread::scope(|scope| {
         let (job_in, jobs) = bounded::<Job<X>>(jobs_ahead);
-        let (measure_in, unmeasured) = unbounded::<Unmeasured<X>>();
+        let (unhashed_in, unhashed) = unbounded::<Unhashed<X>>();
         for _ in 0..readers_at_work {
             let jobs = jobs.clone();
-            let outlet = Outlet::new(spare.clone(), buffer_bytes, Some(measure_in.clone()));
+            let outlet = Outlet::new(spare.clone(), buffer_bytes, Some(unhashed_in.clone()));
             scope.spawn(move || work(readers, monitor, &jobs, outlet));
         }
         for _ in 0..threads.max(1) {
-            let unmeasured = unmeasured.clone();
+            let unhashed = unhashed.clone();
             // All threads hash chunks of one large file.
-            scope.spawn(move || unmeasured.into_iter().for_each(Unmeasured::finish));
+            scope.spawn(move || unhashed.into_iter().for_each(Unhashed::finish));
         }
-        drop((jobs, measure_in, unmeasured));
+        drop((jobs, unhashed_in, unhashed));
         let mut starts = (0..places).step_by(job_names);
         let mut waiting: VecDeque<Receiver<Delivery<X>>> = VecDeque::with_capacity(jobs_ahead);
         loop {
@@ -141,7 +141,7 @@ pub(crate) fn read_ahead<X: Send>(
     })
 }
 
-/// Reads one position on a thread of its own and passes the items to `take`.
+/// Reads one position on a thread of its own and passes the parts to `take`.
 ///
 /// # Errors
 ///
@@ -164,7 +164,7 @@ pub(crate) fn read_one<X: Send>(
     })
 }
 
-/// Passes on the items of a batch. Returns its buffer; `None` if the conversion was stopped before it arrived.
+/// Passes on the parts of a batch. Returns its buffer; `None` if the conversion was stopped before it arrived.
 fn take_batch<X>(delivery: Delivery<X>, take: Take<'_, X>) -> Result<Option<Vec<u8>>> {
     let mut batch = match delivery {
         Delivery::Ready(batch) => batch,
@@ -173,19 +173,19 @@ fn take_batch<X>(delivery: Delivery<X>, take: Take<'_, X>) -> Result<Option<Vec<
             Err(_) => return Ok(None),
         },
     };
-    for item in std::mem::take(&mut batch.items) {
-        take(item, &batch)?;
+    for part in std::mem::take(&mut batch.parts) {
+        take(part, &batch)?;
     }
     Ok(Some(batch.bytes))
 }
 
 /// Processes jobs until there are no more, or the conversion is stopped.
-fn work<X>(readers: &dyn Readers<X>, monitor: &dyn Monitor, jobs: &Receiver<Job<X>>, mut outlet: Outlet<X>) {
+fn work<X>(readers: &dyn EntrySource<X>, monitor: &dyn Monitor, jobs: &Receiver<Job<X>>, mut outlet: Outlet<X>) {
     let mut reader = readers.reader();
     for Job { places, out } in jobs {
         outlet.turn_to(out);
         for place in places {
-            if monitor.cancelled() || reader.read_place(place, &mut outlet).is_err() {
+            if monitor.cancelled() || reader.read_entry(place, &mut outlet).is_err() {
                 return;
             }
         }
@@ -204,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reading_ahead_stays_within_its_memory() {
+    fn reading_ahead_stays_within_its_memory_budget() {
         for threads in [1, 2, 7, 64, 1000] {
             for total in [4 << 20, 8 << 20, 64 << 20, 1 << 30] {
                 let buffers = Buffers::new(threads, total);

@@ -9,8 +9,8 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use super::Format;
-use super::loss::{Container, warn_archive_losses, warn_unencrypted};
+use super::NewArchive;
+use super::loss::{noun, report_index_state, warn_archive_losses, warn_unencrypted};
 use super::nra4::Nra4Writer;
 use super::output::{Destination, Output, named};
 use super::shard::ShardFileWriter;
@@ -21,9 +21,10 @@ use crate::limits::Ledger;
 use crate::metadata::Narrower;
 use crate::options::Options;
 use crate::select::Selection;
-use crate::source::{Order, Scattered, leave_out};
+use crate::source::{Order, Scattered, skip_unreadable};
 use crate::stats::Stats;
 use nra_format::archive::{Access, Archive, Part};
+use nra_format::container::Engine;
 use nra_format::entry::{Entry, Kind, Metadata};
 use nra_format::error::{Error, Result};
 use nra_format::path::{EntryPath, Quoted};
@@ -43,14 +44,14 @@ pub(crate) trait EntrySink {
     fn finish(self: Box<Self>, exporter: &mut Exporter<'_>) -> Result<Counted>;
 }
 
-impl Format {
-    fn container(&self) -> Container {
+impl NewArchive {
+    fn engine(&self) -> Engine {
         match self {
-            Self::Nra(_) => Container::Nra,
-            Self::Nra4(_) => Container::Nra4,
-            Self::Tar(_) => Container::Tar,
-            Self::Zip(_) => Container::Zip,
-            Self::Shard(_) => Container::Shard,
+            Self::Nra(_) => Engine::Nra5,
+            Self::Nra4(_) => Engine::Nra4,
+            Self::Tar(_) => Engine::Tar,
+            Self::Zip(_) => Engine::Zip,
+            Self::Shard(_) => Engine::Shard,
         }
     }
 }
@@ -60,7 +61,7 @@ pub(crate) fn export(
     archive: &dyn Archive,
     selection: Option<&Selection>,
     destination: Destination,
-    format: Format,
+    format: NewArchive,
     options: &Options,
     monitor: &dyn Monitor,
 ) -> Result<Stats> {
@@ -73,23 +74,23 @@ fn write(
     archive: &dyn Archive,
     selection: Option<&Selection>,
     output: Output,
-    format: Format,
+    format: NewArchive,
     options: &Options,
     monitor: &dyn Monitor,
 ) -> Result<Stats> {
-    let container = format.container();
-    if let Format::Nra4(nra4) = &format {
+    let engine = format.engine();
+    if let NewArchive::Nra4(nra4) = &format {
         warn_unencrypted(archive, nra4.key.is_some(), monitor);
     }
     let mut sink: Box<dyn EntrySink + '_> = match format {
-        Format::Nra4(nra4) => Box::new(Nra4Writer::create(output, nra4, archive, options)?),
-        Format::Tar(tar) => Box::new(TarWriter::create(output, &tar, options, monitor)?),
-        Format::Zip(zip) => Box::new(ZipWriter::create(output, &zip, options)?),
-        Format::Shard(shard) => Box::new(ShardFileWriter::create(output, shard)?),
-        Format::Nra(_) => unreachable!("its entries are read ahead"),
+        NewArchive::Nra4(nra4) => Box::new(Nra4Writer::create(output, nra4, archive, options)?),
+        NewArchive::Tar(tar) => Box::new(TarWriter::create(output, &tar, options, monitor)?),
+        NewArchive::Zip(zip) => Box::new(ZipWriter::create(output, &zip, options)?),
+        NewArchive::Shard(shard) => Box::new(ShardFileWriter::create(output, shard)?),
+        NewArchive::Nra(_) => unreachable!("its entries are read ahead"),
     };
-    warn_archive_losses(archive, container, monitor);
-    let mut exporter = Exporter::new(archive, selection, container, options, monitor)?;
+    warn_archive_losses(archive, engine, monitor);
+    let mut exporter = Exporter::new(archive, selection, engine, options, monitor)?;
     sink.begin(&mut exporter)?;
     while let Some(entry) = exporter.next()? {
         sink.entry(entry, &mut exporter)?;
@@ -117,7 +118,7 @@ pub(crate) struct Exporter<'a> {
     ledger: Ledger,
     /// A limit was reached, which ends the conversion even if damaged entries are skipped.
     refused: Cell<bool>,
-    target: Container,
+    target: Engine,
     /// Entries had attributes that only Shard files can hold.
     loses_facts: bool,
     order: Order,
@@ -132,12 +133,13 @@ impl<'a> Exporter<'a> {
     pub(super) fn new(
         archive: &'a dyn Archive,
         selection: Option<&Selection>,
-        target: Container,
+        target: Engine,
         options: &'a Options,
         monitor: &'a dyn Monitor,
     ) -> Result<Self> {
-        let scattered = if target == Container::Tar { Scattered::Behind } else { Scattered::InFront };
+        let scattered = if target == Engine::Tar { Scattered::After } else { Scattered::Before };
         let order = Order::new(archive, selection, scattered, options.keep_going, monitor)?;
+        report_index_state(archive, options.keep_going, monitor)?;
         let narrower = Narrower::new(&options.metadata);
         let omitted = if selection.is_none() { archive.skipped_entries() } else { 0 };
         let stats = Stats { skipped: order.unreadable() + omitted, ..Stats::default() };
@@ -182,7 +184,7 @@ impl<'a> Exporter<'a> {
             self.monitor.current(stored.path.as_bytes());
             let mut entry = stored.clone();
             self.narrower.narrow(&mut entry);
-            if !matches!(self.target, Container::Shard | Container::Nra4)
+            if !matches!(self.target, Engine::Shard | Engine::Nra4)
                 && entry.metadata.attributes.iter().any(shard::is_shard_attribute)
             {
                 self.loses_facts = true;
@@ -247,10 +249,12 @@ impl<'a> Exporter<'a> {
     pub(super) fn skip(&mut self, error: Error, counted: Option<(&Entry, u64)>) -> Result<()> {
         let path = counted.map_or_else(Vec::new, |(entry, _)| entry.path.as_bytes().to_vec());
         let damage = matches!(error, Error::Corrupt { .. });
-        leave_out(error, path, self.options.keep_going && !self.refused.get(), self.monitor).map_err(|error| match counted {
-            Some((entry, _)) => within(error, &entry.path),
-            None => error,
-        })?;
+        skip_unreadable(error, path, self.options.keep_going && !self.refused.get(), self.monitor).map_err(
+            |error| match counted {
+                Some((entry, _)) => within(error, &entry.path),
+                None => error,
+            },
+        )?;
         self.stats.skipped += 1;
         if let Some((entry, content)) = counted {
             self.stats.written.entries -= 1;
@@ -275,7 +279,7 @@ impl<'a> Exporter<'a> {
         self.stats.input_bytes = self.archive.info().archive_bytes;
         self.stats.written.archive_bytes = out.bytes;
         if self.loses_facts {
-            let message = format!("properties of Shard entries other than names can't be kept in {}", self.target.name());
+            let message = format!("properties of Shard entries other than names can't be kept in {}", noun(self.target));
             self.monitor.warn(Warning::remark([], message));
         }
         self.monitor.check()?;

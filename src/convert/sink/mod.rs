@@ -24,7 +24,7 @@ pub use zip::{DEFLATE_LEVEL, ZipCompression, ZipSink};
 /// The format of a new archive, and how it is written.
 #[derive(Debug, Clone)]
 #[expect(clippy::large_enum_variant, reason = "one value exists per conversion")]
-pub enum Format {
+pub enum NewArchive {
     /// NRA 5.
     Nra(NraSink),
     /// NRA 4.5, for versions before 5.

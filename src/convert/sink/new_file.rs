@@ -65,11 +65,6 @@ impl NewFile {
         Ok(Self { file, temporary: Some(temporary), mode: Some(0o666 & !umask()), directory, path, overwrite })
     }
 
-    /// Returns its final path.
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
-    }
-
     /// Opens it again for writing in place.
     ///
     /// # Errors
@@ -99,7 +94,7 @@ impl NewFile {
         let old = fs::metadata(&self.path).map_err(fail)?;
         let mut mode = old.mode() & 0o777;
         let _ = fchown(&self.file, Some(old.uid()), None);
-        // Group permissions apply to the former group only.
+        // The group permissions were meant for the former group.
         if self.file.metadata().map_err(fail)?.gid() != old.gid() && fchown(&self.file, None, Some(old.gid())).is_err() {
             mode &= !0o070;
         }
@@ -112,11 +107,11 @@ impl NewFile {
         Ok(())
     }
 
-    /// Gives the file its name. `sync`: flush it to disk before.
+    /// Gives the file its name. `sync`: flush it to disk first.
     ///
     /// # Errors
     ///
-    /// `Io`; nothing has changed then.
+    /// `Io`. Then nothing has changed.
     pub(crate) fn publish(self, sync: bool) -> Result<()> {
         let Self { file, temporary, mode, directory, path, overwrite } = self;
         let fail = |action: &'static str| {

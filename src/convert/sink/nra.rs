@@ -1,6 +1,6 @@
 //! Writes a new .nra archive from another archive or a stream, in one pass and without temporary files.
 //!
-//! Both kinds of input, those that are read once in order (tar archives, compressed files, pipes) and those with an index, hand items to the
+//! Both kinds of input, those that are read once in order (tar archives, compressed files, pipes) and those with an index, hand parts to the
 //! same [`Feed`](crate::pipeline::Feed) as files on disk do. Decoding, chunking and hashing, and compression overlap, and memory is bounded by
 //! [`Options::memory_bytes`] whatever the input holds. Blocks of another .nra archive are copied as they are stored.
 
@@ -12,15 +12,16 @@ use std::sync::{Arc, Mutex};
 pub(crate) use self::store::{Broken, Special};
 
 use self::store::Store;
-use super::loss::{Container, report_index_state, warn_archive_losses, warn_unencrypted};
+use super::loss::{report_index_state, warn_archive_losses, warn_unencrypted};
 use super::output::{Destination, Output, named};
-use crate::limits::Ledger;
+use crate::limits::{Ledger, Limits};
 use crate::metadata::Narrower;
 use crate::options::Options;
-use crate::pipeline::{Readers, read_ahead};
-use crate::source::{ArchiveReaders, Opened, StreamReaders};
+use crate::pipeline::{EntrySource, read_ahead};
+use crate::source::{ArchiveSource, Indexed, Opened, StreamSource};
 use crate::stats::Stats;
 use nra_format::archive::Archive;
+use nra_format::container::Engine;
 use nra_format::crypt::Keyring;
 use nra_format::entry::Entry;
 use nra_format::error::{Error, Result};
@@ -37,23 +38,23 @@ pub struct NraSink {
     pub writer: WriterOptions,
     /// Compress all content again with the settings of `writer`. Otherwise blocks of an .nra archive are copied as they are stored.
     pub recompress: bool,
-    /// What happens if the input is not encrypted.
+    /// How an input that is not encrypted is handled.
     pub plain: PlainInput,
 }
 
-/// What happens if an input is not encrypted.
+/// How an input that is not encrypted is handled.
 #[derive(Debug, Clone, Default)]
 pub enum PlainInput {
     /// The output is encrypted if [`NraSink::writer`] says so.
     #[default]
-    Kept,
+    Keep,
     /// The output is encrypted with these keys.
-    Encrypted(Keyring),
+    Encrypt(Keyring),
     /// The input is rejected: a key was given to open it.
-    Refused,
+    Reject,
 }
 
-/// Writes what was opened.
+/// Writes the entries of `input`.
 pub(crate) fn write(
     input: Opened<'_>,
     destination: Destination,
@@ -69,29 +70,34 @@ pub(crate) fn write(
 fn write_output(input: Opened<'_>, output: Output, sink: &NraSink, options: &Options, monitor: &dyn Monitor) -> Result<Stats> {
     let (mut writer_options, read_bytes) = options.writer(&sink.writer);
     writer_options.repeats = true;
-    let is_encrypted = matches!(&input, Opened::Indexed { archive, .. } if archive.info().encrypted);
+    let is_encrypted = matches!(&input, Opened::Indexed(input) if input.archive.info().encrypted);
     match &sink.plain {
-        PlainInput::Encrypted(keyring) if !is_encrypted => {
+        PlainInput::Encrypt(keyring) if !is_encrypted => {
             writer_options.encryption = Some(keyring.clone());
-            let message = "it is not encrypted, so the key encrypts what is made of it";
+            let message = "the input is not encrypted; the key encrypts the output";
             monitor.warn(Warning::remark([], message));
         }
-        PlainInput::Refused if !is_encrypted => {
-            let detail =
-                "the input is not encrypted, so there is nothing to open with a password; -e asks for one to encrypt with";
+        PlainInput::Reject if !is_encrypted => {
+            let detail = "the input is not encrypted and needs no password; use -e to encrypt the output";
             return Err(Error::Usage { detail: detail.into() });
         }
         _ => {}
     }
-    if let Opened::Indexed { archive, selection } = &input {
+    let mut limits = options.limits;
+    if let Opened::Indexed(Indexed { archive, selection, is_damaged }) = &input {
         warn_unencrypted(&**archive, writer_options.encryption.is_some(), monitor);
-        warn_archive_losses(&**archive, Container::Nra, monitor);
+        if *is_damaged {
+            // Limits are for hostile input. They must not prevent a recovery.
+            limits = Limits::NONE;
+        } else {
+            warn_archive_losses(&**archive, Engine::Nra5, monitor);
+        }
         let info = archive.info();
         if writer_options.message.is_empty() {
             writer_options.message.clone_from(&info.message);
         }
         writer_options.attributes.extend(Narrower::new(&options.metadata).whole(&info.attributes));
-        // Damage is reported entry by entry, and a selection is made entry by entry: copying blocks can do neither.
+        // Selecting entries and skipping damaged ones works entry by entry, not on blocks.
         let is_copied = !options.keep_going && !archive.is_index_damaged() && !sink.recompress && selection.is_none();
         if let Some(archive) = NraReader::downcast(&**archive).filter(|_| is_copied) {
             return copy(archive, output, writer_options, options, monitor);
@@ -100,21 +106,21 @@ fn write_output(input: Opened<'_>, output: Output, sink: &NraSink, options: &Opt
     let mut writer = Writer::create(output, writer_options)?;
     let stored = match &input {
         Opened::Once { stored, .. } => Arc::clone(stored),
-        Opened::Indexed { archive, .. } => Arc::new(AtomicU64::new(archive.info().archive_bytes)),
+        Opened::Indexed(input) => Arc::new(AtomicU64::new(input.archive.info().archive_bytes)),
     };
-    let mut store = Store::new(&mut writer, options.limits, stored, options.keep_going, monitor);
-    let mut run = |readers: &dyn Readers<Special>, places| {
+    let mut store = Store::new(&mut writer, limits, stored, options.keep_going, monitor);
+    let mut run = |readers: &dyn EntrySource<Special>, places| {
         let mut take = |placed, batch: &_| store.take(placed, batch);
         read_ahead(readers, places, options.threads, read_bytes, monitor, &mut take)
     };
-    let mut unreadable = 0;
+    let (mut unlisted, mut unreadable, mut recovers) = (0, 0, false);
     let input_bytes = match input {
         Opened::Once { stream, shape, stored } => {
-            let source = StreamReaders {
+            let source = StreamSource {
                 stream: Mutex::new(Some(Ahead::new(stream)?)),
                 shape,
                 stored,
-                limits: options.limits,
+                limits,
                 names: options.open.names,
                 metadata: &options.metadata,
                 keep_going: options.keep_going,
@@ -123,25 +129,27 @@ fn write_output(input: Opened<'_>, output: Output, sink: &NraSink, options: &Opt
             run(&source, 1)?;
             source.stored.load(Ordering::Relaxed)
         }
-        Opened::Indexed { archive, selection } => {
-            let source = ArchiveReaders::new(&*archive, selection, options, monitor)?;
+        Opened::Indexed(input) => {
+            let source = ArchiveSource::new(&input, limits, options, monitor)?;
             run(&source, source.order.len())?;
-            unreadable = source.order.unreadable();
-            if selection.is_none() {
-                unreadable += archive.skipped_entries();
+            (unreadable, recovers) = (source.order.unreadable(), input.is_damaged);
+            if input.selection.is_none() {
+                unlisted = input.archive.skipped_entries();
             }
-            archive.info().archive_bytes
+            input.archive.info().archive_bytes
         }
     };
     let incomplete = store.failed();
-    let skipped = store.finish() + unreadable;
+    let skipped = store.finish();
+    let damaged = if recovers { skipped } else { 0 };
     let (output, written) = writer.finish(monitor)?;
     monitor.check()?;
     output.publish(options.sync)?;
-    Ok(Stats { written, skipped: skipped + written.skipped, input_bytes, incomplete, ..Stats::default() })
+    let skipped = skipped + unlisted + unreadable + written.skipped;
+    Ok(Stats { written, skipped, damaged, unreadable, input_bytes, incomplete, ..Stats::default() })
 }
 
-/// Stores an archive of the same format: blocks move as they are.
+/// Copies an archive of the same format: blocks stay as they are stored.
 fn copy(
     archive: &NraReader,
     output: Output,

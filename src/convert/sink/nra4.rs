@@ -6,10 +6,11 @@
 use std::io::{self, Seek, SeekFrom, Write};
 
 use super::export::{Counted, EntrySink, ExportEntry, Exporter};
-use super::loss::{Container, holes_filled};
+use super::loss::holes_filled;
 use super::output::Output;
 use crate::options::Options;
 use nra_format::archive::{Archive, Part};
+use nra_format::container::Engine;
 use nra_format::crypt::KeyBytes;
 use nra_format::entry::{Entry, Kind};
 use nra_format::error::{Error, Result, Subject};
@@ -117,7 +118,7 @@ fn add<W: Write + Seek>(export: &ExportEntry, exporter: &mut Exporter<'_>, write
     }
     writer.finish_entry()?;
     if has_holes {
-        exporter.lost(&entry.path, holes_filled(Container::Nra4));
+        exporter.lost(&entry.path, holes_filled(Engine::Nra4));
     }
     if let Some(why) = hidden(exporter.archive, entry) {
         exporter.lost(&entry.path, format!("ignored by nra before version 5: {why}"));
@@ -140,7 +141,7 @@ mod tests {
 
     use super::*;
     use crate::select::Selection;
-    use crate::sink::{Destination, Format};
+    use crate::sink::{Destination, NewArchive};
     use crate::stats::Stats;
     use crate::{Sink, Source, convert};
     use nra_format::archive::{Depth, OpenOptions, open, open_path};
@@ -162,7 +163,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("out.nra");
         let options = Options { keep_going, ..Options::default() };
-        let sink = Sink::Archive(Destination::new_file(&path), Format::Nra4(Nra4Sink::default()));
+        let sink = Sink::Archive(Destination::new_file(&path), NewArchive::Nra4(Nra4Sink::default()));
         let stats = convert(Source::Archive(archive, &Selection::all()), sink, &options, monitor)?;
         Ok((open_path(&path, &OpenOptions::default()).unwrap(), stats))
     }
@@ -225,7 +226,7 @@ mod tests {
         writer.fill_table();
         let monitor = Recorder::default();
         let options = Options { keep_going: true, ..Options::default() };
-        let mut exporter = Exporter::new(&*archive, None, Container::Nra4, &options, &monitor).unwrap();
+        let mut exporter = Exporter::new(&*archive, None, Engine::Nra4, &options, &monitor).unwrap();
         // Blocks are written once there are two per thread.
         let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
         let mut add_all = || {

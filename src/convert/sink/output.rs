@@ -132,15 +132,18 @@ impl Output {
         Ok(Self { sink: Sink::New(file), name })
     }
 
-    /// Returns device and inode of the output, and of the file that it replaces.
-    pub(crate) fn identities(&self) -> Vec<(u64, u64)> {
-        let identity = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
-        let (own, replaced) = match &self.sink {
-            Sink::New(new) => (new.file.metadata().ok(), fs::metadata(new.path()).ok()),
-            Sink::Special(file) => (file.metadata().ok(), None),
-            Sink::Stream(_) | Sink::Null(_) => (None, None),
-        };
-        own.into_iter().chain(replaced).map(identity).collect()
+    /// Returns device and inode of the output, if it is a file.
+    pub(crate) fn identity(&self) -> Option<(u64, u64)> {
+        let (Sink::New(NewFile { file, .. }) | Sink::Special(file)) = &self.sink else { return None };
+        file.metadata().ok().map(|metadata| (metadata.dev(), metadata.ino()))
+    }
+
+    fn writer(&mut self) -> &mut dyn Write {
+        match &mut self.sink {
+            Sink::New(NewFile { file, .. }) | Sink::Special(file) => file,
+            Sink::Stream(out) => out,
+            Sink::Null(null) => null,
+        }
     }
 
     /// Returns its name in messages.
@@ -148,7 +151,7 @@ impl Output {
         &self.name
     }
 
-    /// Gives the file its name. `sync`: flush it to disk before.
+    /// Gives the file its name. `sync`: flush it to disk first.
     pub(crate) fn publish(self, sync: bool) -> Result<()> {
         match self.sink {
             Sink::New(new) => new.publish(sync),
@@ -171,26 +174,14 @@ impl Seek for Output {
 
 impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match &mut self.sink {
-            Sink::New(NewFile { file, .. }) | Sink::Special(file) => file.write(bytes),
-            Sink::Stream(out) => out.write(bytes),
-            Sink::Null(null) => null.write(bytes),
-        }
+        self.writer().write(bytes)
     }
 
     fn write_vectored(&mut self, parts: &[io::IoSlice<'_>]) -> io::Result<usize> {
-        match &mut self.sink {
-            Sink::New(NewFile { file, .. }) | Sink::Special(file) => file.write_vectored(parts),
-            Sink::Stream(out) => out.write_vectored(parts),
-            Sink::Null(null) => null.write_vectored(parts),
-        }
+        self.writer().write_vectored(parts)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        match &mut self.sink {
-            Sink::New(NewFile { file, .. }) | Sink::Special(file) => file.flush(),
-            Sink::Stream(out) => out.flush(),
-            Sink::Null(null) => null.flush(),
-        }
+        self.writer().flush()
     }
 }

@@ -7,8 +7,9 @@
 use std::io::{self, Seek, SeekFrom};
 
 use super::export::{Counted, EntrySink, ExportEntry, Exporter};
-use super::loss::{Container, attributes_lost, without_holes};
+use super::loss::{attributes_lost, without_holes};
 use super::output::Output;
+use nra_format::container::Engine;
 use nra_format::entry::{Entry, Kind};
 use nra_format::error::{Error, Result};
 use nra_format::progress::{Monitor, Warning};
@@ -99,7 +100,7 @@ impl EntrySink for ShardFileWriter {
         let record = attribute_value(&entry.metadata.attributes, RECORD_ATTRIBUTE).and_then(RecordAttribute::parse);
         let lost = entry.metadata.attributes.iter().filter(|attribute| !is_shard_attribute(attribute)).count();
         if lost > 0 {
-            exporter.lost(&entry.path, attributes_lost(lost, Container::Shard));
+            exporter.lost(&entry.path, attributes_lost(lost, Engine::Shard));
         }
         self.loses_metadata |= record.is_none();
         // A renamed entry is stored under its new path.
@@ -147,7 +148,7 @@ impl EntrySink for ShardFileWriter {
                 writer.add(NewEntry { name, content: &content, compression, fields })?;
             } else {
                 writer.start_entry(name, fields)?;
-                without_holes(exporter, &stored, Container::Shard, &mut |bytes| writer.write(bytes))?;
+                without_holes(exporter, &stored, Engine::Shard, &mut |bytes| writer.write(bytes))?;
                 writer.finish_entry()?;
             }
             exporter.written();
@@ -274,7 +275,7 @@ fn shape(options: &ShardSink, role: Role, former: Option<&Origin>, names: Vec<Bo
 fn whole(exporter: &Exporter<'_>, stored: &Entry) -> Result<Vec<u8>> {
     // The size is not trusted: the buffer grows with the content.
     let mut content = Vec::new();
-    without_holes(exporter, stored, Container::Shard, &mut |bytes| {
+    without_holes(exporter, stored, Engine::Shard, &mut |bytes| {
         content.extend_from_slice(bytes);
         Ok(())
     })?;

@@ -7,11 +7,12 @@ use std::io::{self, Write};
 use std::num::NonZero;
 
 use super::export::{Counted, EntrySink, ExportEntry, Exporter};
-use super::loss::{Container, attributes_lost};
+use super::loss::attributes_lost;
 use super::output::Output;
 use super::within::within;
 use crate::options::Options;
 use nra_format::archive::Part;
+use nra_format::container::Engine;
 use nra_format::entry::Entry;
 use nra_format::error::{Error, Result, Subject};
 use nra_format::progress::{Counter, Monitor};
@@ -132,7 +133,7 @@ impl EntrySink for TarWriter<'_> {
         let encoded = encode(entry, link.as_ref(), &holes, &mut header);
         for loss in encoded.losses {
             let message = match loss {
-                Loss::Attributes(count) => attributes_lost(count, Container::Tar),
+                Loss::Attributes(count) => attributes_lost(count, Engine::Tar),
                 Loss::Device => "the device numbers are too large to be kept in a tar archive".to_owned(),
             };
             exporter.lost(&entry.path, message);

@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 
+use super::input::Indexed;
 use super::order::{Arrangement, Scattered};
-use crate::limits::Ledger;
+use crate::limits::{Ledger, Limits};
 use crate::metadata::Narrower;
 use crate::options::Options;
-use crate::pipeline::{Content, HASHED_HOLES_MAX, Item, Outlet, PlaceReader, Readers, Stopped};
+use crate::pipeline::{Content, EntryPart, EntryReader, EntrySource, HASHED_HOLES_MAX, Outlet, Stopped};
 use crate::select::Selection;
 use crate::sink::loss::report_index_state;
 use crate::sink::nra::Special;
@@ -35,7 +36,7 @@ pub(crate) struct Order {
 }
 
 impl Order {
-    /// Orders the selected entries of `archive` as [`Arrangement`] does. Reports problems of the archive, because all of its index is read.
+    /// Orders the selected entries of `archive` as [`Arrangement`] does. All of its index is read.
     ///
     /// # Errors
     ///
@@ -53,14 +54,13 @@ impl Order {
         }
         if archive.is_index_damaged() || order.unreadable > 0 {
             order = Self { listing: Some(Vec::new()), ..Self::default() };
-            let mut lost = |error| leave_out(error, Vec::new(), keep_going, monitor);
+            let mut lost = |error| skip_unreadable(error, Vec::new(), keep_going, monitor);
             order.list(archive, selection, scattered, &mut lost, monitor)?;
         }
         for path in std::mem::take(&mut order.no_links) {
             let path = path.as_bytes().to_vec();
             monitor.warn(Warning::degraded(path, NO_LINK));
         }
-        report_index_state(archive, keep_going, monitor)?;
         Ok(order)
     }
 
@@ -146,7 +146,7 @@ impl Order {
 /// # Errors
 ///
 /// `error`, unless `keep_going` is set and the input is the cause, rather than the system or a missing key.
-pub(crate) fn leave_out(error: Error, path: Vec<u8>, keep_going: bool, monitor: &dyn Monitor) -> Result<()> {
+pub(crate) fn skip_unreadable(error: Error, path: Vec<u8>, keep_going: bool, monitor: &dyn Monitor) -> Result<()> {
     if !keep_going || matches!(error, Error::Io { .. } | Error::Cancelled | Error::KeyNeeded | Error::WrongKey) {
         return Err(error);
     }
@@ -155,8 +155,8 @@ pub(crate) fn leave_out(error: Error, path: Vec<u8>, keep_going: bool, monitor: 
     Ok(())
 }
 
-/// An archive as a source of items.
-pub(crate) struct ArchiveReaders<'a> {
+/// An archive as a source of parts.
+pub(crate) struct ArchiveSource<'a> {
     pub(crate) archive: &'a dyn Archive,
     pub(crate) order: Order,
     ledger: Ledger,
@@ -164,22 +164,21 @@ pub(crate) struct ArchiveReaders<'a> {
     monitor: &'a dyn Monitor,
 }
 
-impl<'a> ArchiveReaders<'a> {
-    /// Puts the selected entries of `archive` into order.
-    pub(crate) fn new(
-        archive: &'a dyn Archive,
-        selection: Option<&Selection>,
-        options: &'a Options,
-        monitor: &'a dyn Monitor,
-    ) -> Result<Self> {
-        let order = Order::new(archive, selection, Scattered::InFront, options.keep_going, monitor)?;
-        Ok(Self { archive, order, ledger: Ledger::new(options.limits), options, monitor })
+impl<'a> ArchiveSource<'a> {
+    /// Puts the selected entries of `input` into order and reports problems of its index. Recovery leaves that to its caller.
+    pub(crate) fn new(input: &'a Indexed<'_>, limits: Limits, options: &'a Options, monitor: &'a dyn Monitor) -> Result<Self> {
+        let archive = &*input.archive;
+        let order = Order::new(archive, input.selection, Scattered::Before, options.keep_going, monitor)?;
+        if !input.is_damaged {
+            report_index_state(archive, options.keep_going, monitor)?;
+        }
+        Ok(Self { archive, order, ledger: Ledger::new(limits), options, monitor })
     }
 }
 
-impl Readers<Special> for ArchiveReaders<'_> {
-    fn reader(&self) -> Box<dyn PlaceReader<Special> + '_> {
-        Box::new(EntryReader { source: self, narrower: Narrower::new(&self.options.metadata) })
+impl EntrySource<Special> for ArchiveSource<'_> {
+    fn reader(&self) -> Box<dyn EntryReader<Special> + '_> {
+        Box::new(ArchiveReader { source: self, narrower: Narrower::new(&self.options.metadata) })
     }
 
     fn is_sequential(&self) -> bool {
@@ -187,14 +186,14 @@ impl Readers<Special> for ArchiveReaders<'_> {
     }
 }
 
-struct EntryReader<'a> {
-    source: &'a ArchiveReaders<'a>,
+struct ArchiveReader<'a> {
+    source: &'a ArchiveSource<'a>,
     narrower: Narrower<'a>,
 }
 
-impl PlaceReader<Special> for EntryReader<'_> {
-    fn read_place(&mut self, place: u32, outlet: &mut Outlet<Special>) -> Result<(), Stopped> {
-        let ArchiveReaders { archive, order, ledger, .. } = self.source;
+impl EntryReader<Special> for ArchiveReader<'_> {
+    fn read_entry(&mut self, place: u32, outlet: &mut Outlet<Special>) -> Result<(), Stopped> {
+        let ArchiveSource { archive, order, ledger, .. } = self.source;
         let mut entry = match order.entry(*archive, place as usize) {
             Ok(entry) => entry,
             Err(error) => return self.failed(place, None, error, outlet),
@@ -203,15 +202,15 @@ impl PlaceReader<Special> for EntryReader<'_> {
         self.narrower.narrow(&mut entry);
         entry.link_group = 0;
         if let Err(error) = ledger.entry() {
-            outlet.push(place, None, Item::Other(Special::Failed(Box::new(error), None)));
+            outlet.push(place, None, EntryPart::Other(Special::Failed(Box::new(error), None)));
             return Ok(());
         }
         if let Some(target) = order.link(place as usize) {
-            outlet.push(place, None, Item::Other(Special::Link(Box::new(entry), target.clone())));
+            outlet.push(place, None, EntryPart::Other(Special::Link(Box::new(entry), target.clone())));
             return Ok(());
         }
         if entry.kind != Kind::File {
-            outlet.push(place, None, Item::Plain(entry));
+            outlet.push(place, None, EntryPart::Plain(entry));
             return Ok(());
         }
         // Only short files without holes become one chunk. Damage is reported when all content is read.
@@ -245,7 +244,7 @@ impl PlaceReader<Special> for EntryReader<'_> {
             Err(error) => {
                 content.abandon(outlet);
                 if let Some(error) = beyond {
-                    outlet.push(place, None, Item::Other(Special::Failed(Box::new(error), None)));
+                    outlet.push(place, None, EntryPart::Other(Special::Failed(Box::new(error), None)));
                     return Ok(());
                 }
                 self.failed(place, Some(&stored), error, outlet)
@@ -254,13 +253,13 @@ impl PlaceReader<Special> for EntryReader<'_> {
     }
 }
 
-impl EntryReader<'_> {
+impl ArchiveReader<'_> {
     /// Skips an unreadable entry, or fails.
     fn failed(&self, place: u32, entry: Option<&Entry>, error: Error, outlet: &mut Outlet<Special>) -> Result<(), Stopped> {
         let path = entry.map_or_else(Vec::new, |entry| entry.path.as_bytes().to_vec());
-        let Err(error) = leave_out(error, path, self.source.options.keep_going, self.source.monitor) else {
+        let Err(error) = skip_unreadable(error, path, self.source.options.keep_going, self.source.monitor) else {
             if entry.is_none() {
-                outlet.push(place, None, Item::Nothing);
+                outlet.push(place, None, EntryPart::Nothing);
             }
             return Ok(());
         };
@@ -268,7 +267,7 @@ impl EntryReader<'_> {
             Some(entry) => within(error, &entry.path),
             None => error,
         };
-        outlet.push(place, None, Item::Other(Special::Failed(Box::new(error), None)));
+        outlet.push(place, None, EntryPart::Other(Special::Failed(Box::new(error), None)));
         Ok(())
     }
 }
@@ -284,10 +283,10 @@ mod tests {
     use nra_format::source::MemorySource;
 
     #[test]
-    fn links_are_those_that_agree() {
+    fn false_link_groups_are_separated() {
         let archive = open(Arc::new(MemorySource::new(archive_with_false_links())), &OpenOptions::default()).unwrap();
         let monitor = Recorder::default();
-        let order = Order::new(&*archive, None, Scattered::InFront, false, &monitor).unwrap();
+        let order = Order::new(&*archive, None, Scattered::Before, false, &monitor).unwrap();
         assert_links_reported(&monitor);
         let links = (0..order.len()).filter_map(|place| {
             let entry = order.entry(&*archive, place).unwrap();
@@ -298,7 +297,23 @@ mod tests {
     }
 
     #[test]
-    fn what_an_entry_has_of_its_own_is_no_wrong_request() {
+    fn keep_going_skips_damage_but_not_system_errors() {
+        let monitor = Recorder::default();
+        let skip = |error| skip_unreadable(error, b"a".to_vec(), true, &monitor);
+        assert!(matches!(skip(Error::WrongKey), Err(Error::WrongKey)));
+        let full = std::io::ErrorKind::StorageFull;
+        let Err(Error::Io { source, .. }) = skip(Error::io("read", "a", full.into())) else { panic!("not a reason to skip") };
+        assert_eq!(source.kind(), full);
+        assert!(monitor.take_warnings().is_empty());
+        skip(Error::corrupt("block", 0, "gone")).unwrap();
+        skip(Error::Usage { detail: "x cannot be stored: it has more than fits".into() }).unwrap();
+        let [damage, loss] = &monitor.take_warnings()[..] else { panic!("two warnings") };
+        assert_eq!((damage.severity, loss.severity), (Severity::Damage, Severity::Degraded));
+        assert_eq!(loss.message, "skipped: x cannot be stored: it has more than fits");
+    }
+
+    #[test]
+    fn usage_error_of_an_entry_becomes_damage() {
         let path = EntryPath::try_from("a").unwrap();
         let error = within(Error::Usage { detail: "it does not fit".into() }, &path);
         assert!(matches!(&error, Error::Corrupt { detail, .. } if detail == "it does not fit (entry a)"), "{error}");

@@ -45,21 +45,33 @@ pub(crate) enum Opened<'a> {
     Once {
         /// Decoded bytes.
         stream: Box<dyn ByteStream>,
-        /// What they are.
+        /// Their format.
         shape: Shape,
         /// Bytes read of the input.
         stored: Arc<AtomicU64>,
     },
     /// It has an index.
-    Indexed {
-        /// The archive.
-        archive: Opening<'a>,
-        /// The entries that are converted; `None` = all.
-        selection: Option<&'a Selection>,
-    },
+    Indexed(Indexed<'a>),
 }
 
-/// What a decoded stream is.
+/// An archive with an index.
+pub(crate) struct Indexed<'a> {
+    /// The archive.
+    pub(crate) archive: Opening<'a>,
+    /// The entries that are converted; `None` = all.
+    pub(crate) selection: Option<&'a Selection>,
+    /// The archive is known to be damaged: its readable entries are recovered.
+    pub(crate) is_damaged: bool,
+}
+
+impl<'a> Indexed<'a> {
+    /// Returns all entries of `archive`.
+    fn all(archive: Opening<'a>) -> Self {
+        Self { archive, selection: None, is_damaged: false }
+    }
+}
+
+/// The format of a decoded stream.
 pub(crate) enum Shape {
     /// A tar archive.
     Tar,
@@ -96,10 +108,6 @@ pub fn reads_in_order(source: &Arc<dyn ReadAt>) -> Result<bool> {
 /// Opens a source, as a stream where its container allows that.
 pub(crate) fn open<'a>(source: Source<'a>, options: &Options, monitor: &dyn Monitor) -> Result<Opened<'a>> {
     match source {
-        Source::Archive(archive, selection) => {
-            let selection = Some(selection).filter(|selection| !selection.is_all());
-            Ok(Opened::Indexed { archive: Opening::Borrowed(archive), selection })
-        }
         Source::File(path) => {
             let source: Arc<dyn ReadAt> = Arc::new(FileSource::open(&path)?);
             let stored = Arc::new(AtomicU64::new(0));
@@ -112,7 +120,7 @@ pub(crate) fn open<'a>(source: Source<'a>, options: &Options, monitor: &dyn Moni
                 Err(_) => {
                     let archive = open_archive(Arc::clone(&source), &options.open)?;
                     let container = archive.container();
-                    (Opened::Indexed { archive: Opening::Owned(archive), selection: None }, container)
+                    (Opened::Indexed(Indexed::all(Opening::Owned(archive))), container)
                 }
             };
             warn_mismatch(source.name(), container, monitor);
@@ -123,28 +131,30 @@ pub(crate) fn open<'a>(source: Source<'a>, options: &Options, monitor: &dyn Moni
             let stream = Counted { stream: ReaderStream::new(reader, &name), count: Arc::clone(&stored) };
             match open_once(Buffered::new(stream, 0), name.name(), options, stored)? {
                 Ok((opened, _)) => Ok(opened),
-                Err(mut rest) => {
-                    let archive = Opening::Owned(open_stream(&mut rest, &name, &options.open)?);
-                    Ok(Opened::Indexed { archive, selection: None })
-                }
+                Err(mut rest) => Ok(Opened::Indexed(Indexed::all(Opening::Owned(open_stream(&mut rest, &name, &options.open)?)))),
             }
         }
-        Source::Walk(_) | Source::Damaged(_) => unreachable!("handled before an input is opened"),
+        source => open_indexed(source, options, monitor).map(Opened::Indexed),
     }
 }
 
 /// Opens a source by its index.
-pub(crate) fn open_indexed<'a>(source: Source<'a>, options: &Options, monitor: &dyn Monitor) -> Result<Opened<'a>> {
+pub(crate) fn open_indexed<'a>(source: Source<'a>, options: &Options, monitor: &dyn Monitor) -> Result<Indexed<'a>> {
     let archive = match source {
+        Source::Archive(archive, selection) => {
+            let selection = Some(selection).filter(|selection| !selection.is_all());
+            return Ok(Indexed { selection, ..Indexed::all(Opening::Borrowed(archive)) });
+        }
+        Source::Damaged(archive) => return Ok(Indexed { is_damaged: true, ..Indexed::all(Opening::Borrowed(archive)) }),
         Source::File(path) => {
             let archive = open_path(&path, &options.open)?;
             warn_mismatch(path.as_os_str().as_bytes(), archive.container(), monitor);
             archive
         }
         Source::Stream(mut reader, name) => open_stream(&mut reader, &name, &options.open)?,
-        source => return open(source, options, monitor),
+        Source::Walk(_) => unreachable!("a walk is not opened"),
     };
-    Ok(Opened::Indexed { archive: Opening::Owned(archive), selection: None })
+    Ok(Indexed::all(Opening::Owned(archive)))
 }
 
 /// Warns when the extension of a name promises another format.

@@ -1,23 +1,22 @@
 //! The order in which the entries of an archive are read and written.
 //!
-//! Contents are read in the order of storage, so each block is read once. A directory precedes its entries if those are consecutive, as in
-//! archives of other programs. Otherwise its position depends on the target. In a tar archive it follows its last entry: GNU tar sets times
-//! and modes of a directory as soon as it leaves it, and must not come back. In other archives it precedes its first entry: `unzip` sets
-//! them at the end.
+//! Content is read in storage order, so each block is read once. A directory precedes its entries if those are consecutive, as in archives of
+//! other programs. Otherwise its position depends on the target. In a tar archive it follows its last entry, because GNU tar sets time and
+//! mode of a directory as soon as an entry elsewhere follows. In other archives it precedes its first entry: `unzip` sets them at the end.
 
 use nra_format::entry::{Entry, Kind};
 use nra_format::path::EntryPath;
 
-/// Where an entry lies, or, if nothing tells, the one before it; and its position.
+/// Sort key of an entry: its storage position, or that of the entry before it if it has none; and its number.
 pub(super) type Leaf = (Option<(u64, u64)>, u64);
 
 /// Position of a directory whose entries are not consecutive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scattered {
     /// Before its first entry.
-    InFront,
+    Before,
     /// After its last entry.
-    Behind,
+    After,
 }
 
 /// Collects entries in path order.
@@ -27,9 +26,9 @@ pub(super) struct Arrangement {
     /// Entries other than directories, and directories without such entries.
     leaves: Vec<Leaf>,
     directories: Vec<Directory>,
-    /// Directories that may contain the next entry, the innermost last, and their paths.
+    /// Directories that may contain the next entry, with their paths. The innermost is last.
     open: Vec<(usize, EntryPath)>,
-    /// Where the last entry lies.
+    /// Storage position of the last entry.
     last: Option<(u64, u64)>,
 }
 
@@ -37,7 +36,7 @@ struct Directory {
     position: u64,
     /// Position after the last entry below it.
     end: u64,
-    /// Where it lies, or the entry before it.
+    /// Its storage position, or that of the entry before it.
     before: Option<(u64, u64)>,
     /// It contains an entry other than a directory.
     is_full: bool,
@@ -55,7 +54,7 @@ struct Extent {
 impl Arrangement {
     /// Adds the next entry. Returns its sort key among entries that have no entries below them.
     pub(super) fn add(&mut self, entry: &Entry) -> Leaf {
-        // Many containers give a position to entries without content, too; none uses the first one.
+        // Many containers give a position to entries without content, too. None uses position 0.
         let place = Some(entry.position()).filter(|place| *place != (0, 0));
         self.put(&entry.path, entry.kind == Kind::Directory, place)
     }
@@ -108,9 +107,9 @@ impl Arrangement {
         // A leaf at its rank; directories before it, outermost first, or after it, innermost first.
         let mut order: Vec<(u64, u8, u64, u64)> = Vec::with_capacity(ranks.len());
         let mut put = |extent: &Extent| {
-            let is_in_front = scattered == Scattered::InFront || extent.last - extent.first + 1 == extent.count;
+            let precedes = scattered == Scattered::Before || extent.last - extent.first + 1 == extent.count;
             let Extent { position, first, last, .. } = *extent;
-            order.push(if is_in_front { (first, 0, position, position) } else { (last, 2, u64::MAX - position, position) });
+            order.push(if precedes { (first, 0, position, position) } else { (last, 2, u64::MAX - position, position) });
         };
         let mut full = directories.iter().filter(|directory| directory.is_full).peekable();
         let mut open: Vec<Extent> = Vec::new();
@@ -153,7 +152,7 @@ mod tests {
 
     use super::*;
 
-    /// Arranges what is given in path order: a name (with `/` at its end for a directory) and where its content lies.
+    /// Orders entries, given in path order: a name (with a trailing `/` for a directory) and the storage position of its content.
     fn arranged<'a>(scattered: Scattered, entries: &[(&'a str, Option<u64>)]) -> Vec<&'a str> {
         let mut arrangement = Arrangement::default();
         for (name, place) in entries {
@@ -164,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn directories_stand_in_front_of_a_run_and_behind_what_is_scattered() {
+    fn directories_precede_consecutive_and_follow_scattered_entries() {
         let deep = [
             ("d/", None),
             ("d/a/", None),
@@ -175,7 +174,7 @@ mod tests {
             ("e/", None),
         ];
         let names: Vec<&str> = deep.iter().map(|(name, _)| *name).collect();
-        assert_eq!(arranged(Scattered::Behind, &deep), names, "as it was");
+        assert_eq!(arranged(Scattered::After, &deep), names, "as it was");
         let mixed = [
             ("d/", None),
             ("d/a/", None),
@@ -185,16 +184,16 @@ mod tests {
             ("d/b/z", Some(2)),
             ("f", Some(4)),
         ];
-        assert_eq!(arranged(Scattered::Behind, &mixed), ["d/", "d/a/x", "d/b/", "d/b/z", "d/a/y", "d/a/", "f"]);
+        assert_eq!(arranged(Scattered::After, &mixed), ["d/", "d/a/x", "d/b/", "d/b/z", "d/a/y", "d/a/", "f"]);
         let outside = [("d/", None), ("d/a/", None), ("d/a/x", Some(1)), ("d/a/y", Some(3)), ("f", Some(2))];
-        assert_eq!(arranged(Scattered::Behind, &outside), ["d/a/x", "f", "d/a/y", "d/a/", "d/"]);
-        assert_eq!(arranged(Scattered::InFront, &outside), ["d/", "d/a/", "d/a/x", "f", "d/a/y"]);
+        assert_eq!(arranged(Scattered::After, &outside), ["d/a/x", "f", "d/a/y", "d/a/", "d/"]);
+        assert_eq!(arranged(Scattered::Before, &outside), ["d/", "d/a/", "d/a/x", "f", "d/a/y"]);
     }
 
     proptest! {
-        /// What is made in a directory is made before others have come in between, or before the directory itself.
+        /// The entries of a directory are consecutive, or precede it.
         #[test]
-        fn nothing_comes_into_a_directory_that_was_left(
+        fn no_entry_follows_a_directory_that_was_left(
             names in proptest::collection::btree_map("[ab]{1,2}(/[abc]){0,3}", proptest::option::of(0u64..20), 1..30),
         ) {
             let mut entries: std::collections::BTreeMap<EntryPath, (bool, Option<u64>)> = Default::default();
@@ -211,16 +210,16 @@ mod tests {
             for (path, (is_directory, place)) in &listed {
                 arrangement.put(path, *is_directory, place.map(|place| (place, 0)));
             }
-            let order: Vec<_> = arrangement.finish(Scattered::Behind).into_iter().map(|at| listed[usize::try_from(at).unwrap()]).collect();
+            let order: Vec<_> = arrangement.finish(Scattered::After).into_iter().map(|at| listed[usize::try_from(at).unwrap()]).collect();
             prop_assert_eq!(order.len(), listed.len());
             for (at, (directory, (is_directory, _))) in order.iter().enumerate() {
                 if !is_directory {
                     continue;
                 }
                 let below: Vec<usize> = (0..order.len()).filter(|&other| order[other].0.is_below(directory)).collect();
-                let is_behind = below.iter().all(|&other| other < at);
+                let follows = below.iter().all(|&other| other < at);
                 let is_run = below.iter().enumerate().all(|(number, &other)| other == at + 1 + number);
-                prop_assert!(is_behind || is_run, "{}", directory);
+                prop_assert!(follows || is_run, "{}", directory);
             }
             let places: Vec<u64> = order.iter().filter(|(_, (is_directory, _))| !is_directory).filter_map(|(_, (_, place))| *place).collect();
             prop_assert!(places.is_sorted());

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::input::Shape;
 use crate::limits::{Ledger, Limits};
 use crate::metadata::{MetadataPolicy, Narrower};
-use crate::pipeline::{BATCH_ITEMS, Content, HASHED_HOLES_MAX, Item, Outlet, PlaceReader, Readers, Stopped};
+use crate::pipeline::{BATCH_PARTS, Content, EntryPart, EntryReader, EntrySource, HASHED_HOLES_MAX, Outlet, Stopped};
 use crate::sink::nra::{Broken, Special};
 use nra_format::entry::{Entry, Kind, Metadata, Owner};
 use nra_format::error::{Error, Result};
@@ -18,11 +18,11 @@ use nra_format::table::{Cleaned, clean};
 use nra_format::tar::{Decoder, Event, Member, MemberKind};
 use nra_format::top::Top;
 
-/// Maximum length of a name in a warning, bytes: a name that is too long for an archive may have megabytes.
+/// Maximum length of a name in a warning, bytes. A name that is too long for an archive can have megabytes.
 const SHOWN_BYTES: usize = 1000;
 
 /// A decoded stream, read ahead by a thread of its own.
-pub(crate) struct StreamReaders<'a> {
+pub(crate) struct StreamSource<'a> {
     pub(crate) stream: Mutex<Option<Ahead<Box<dyn ByteStream>>>>,
     pub(crate) shape: Shape,
     /// Bytes read of the input.
@@ -35,8 +35,8 @@ pub(crate) struct StreamReaders<'a> {
     pub(crate) monitor: &'a dyn Monitor,
 }
 
-impl Readers<Special> for StreamReaders<'_> {
-    fn reader(&self) -> Box<dyn PlaceReader<Special> + '_> {
+impl EntrySource<Special> for StreamSource<'_> {
+    fn reader(&self) -> Box<dyn EntryReader<Special> + '_> {
         Box::new(StreamReader {
             source: self,
             ledger: Ledger::new(self.limits),
@@ -49,17 +49,17 @@ impl Readers<Special> for StreamReaders<'_> {
 }
 
 struct StreamReader<'a> {
-    source: &'a StreamReaders<'a>,
+    source: &'a StreamSource<'a>,
     ledger: Ledger,
     narrower: Narrower<'a>,
     path: Vec<u8>,
-    /// Bytes of holes that may still be hashed. Holes cost time but no input, so content raises the limit.
+    /// Bytes of holes that may still be hashed. Hashing holes takes time without any input, so content raises the limit.
     room: u64,
     /// Bytes read of the input that were reported.
     reported: u64,
 }
 
-/// The meaning of a name.
+/// A parsed name.
 enum Named {
     Entry(EntryPath),
     /// The top directory.
@@ -86,8 +86,8 @@ impl From<Error> for End {
     }
 }
 
-impl PlaceReader<Special> for StreamReader<'_> {
-    fn read_place(&mut self, place: u32, outlet: &mut Outlet<Special>) -> Result<(), Stopped> {
+impl EntryReader<Special> for StreamReader<'_> {
+    fn read_entry(&mut self, place: u32, outlet: &mut Outlet<Special>) -> Result<(), Stopped> {
         let taken = self.source.stream.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(mut stream) = taken else { return Ok(()) };
         let mut content = None;
@@ -97,7 +97,7 @@ impl PlaceReader<Special> for StreamReader<'_> {
                 let result = self.read_tar(place, &mut decoder, &mut stream, &mut content, outlet);
                 // Also for a truncated archive.
                 if !matches!(result, Err(End::Stopped)) {
-                    self.warn_archive_losses(place, &mut decoder, outlet);
+                    self.pass_comment(place, &mut decoder, outlet);
                 }
                 result
             }
@@ -125,7 +125,7 @@ impl PlaceReader<Special> for StreamReader<'_> {
                     }
                     Broken { path, kept }
                 });
-                outlet.push(place, None, Item::Other(Special::Failed(Box::new(error), broken)));
+                outlet.push(place, None, EntryPart::Other(Special::Failed(Box::new(error), broken)));
                 Ok(())
             }
         }
@@ -173,9 +173,9 @@ impl StreamReader<'_> {
     }
 
     /// Passes on comment and remarks of a tar archive, as far as it was read.
-    fn warn_archive_losses(&self, place: u32, decoder: &mut Decoder, outlet: &mut Outlet<Special>) {
+    fn pass_comment(&self, place: u32, decoder: &mut Decoder, outlet: &mut Outlet<Special>) {
         if let Some(comment) = decoder.comment() {
-            outlet.push(place, None, Item::Other(Special::Message(comment)));
+            outlet.push(place, None, EntryPart::Other(Special::Message(comment)));
         }
         for remark in decoder.take_remarks() {
             self.warn(Severity::Degraded, &[], remark);
@@ -222,11 +222,11 @@ impl StreamReader<'_> {
                         if let Some(content) = content.take() {
                             content.end(outlet);
                         }
-                        if outlet.batch.items.len() >= BATCH_ITEMS {
+                        if outlet.batch.parts.len() >= BATCH_PARTS {
                             outlet.flush(0)?;
                         }
                     }
-                    Event::Damage(error) => outlet.push(place, None, Item::Other(Special::Hurt(error))),
+                    Event::Damage(error) => outlet.push(place, None, EntryPart::Other(Special::Hurt(error))),
                     Event::Done => return Ok(()),
                 }
             }
@@ -253,12 +253,12 @@ impl StreamReader<'_> {
             Named::Entry(path) => path,
             Named::Top if kind == Kind::Directory => {
                 let top = self.narrower.top(Top::of_entry(&metadata, member.modified));
-                outlet.push(place, None, Item::Other(Special::Top(top)));
+                outlet.push(place, None, EntryPart::Other(Special::Top(top)));
                 return Ok(None);
             }
             Named::Top => {
                 self.warn(Severity::Degraded, &member.name, "skipped: the name is that of the top directory".into());
-                outlet.push(place, None, Item::Nothing);
+                outlet.push(place, None, EntryPart::Nothing);
                 return Ok(None);
             }
             Named::Nothing => return Ok(None),
@@ -278,11 +278,11 @@ impl StreamReader<'_> {
                 let mut target = Vec::new();
                 let cleaned = clean(&member.link, &mut target).ok().filter(|cleaned| *cleaned != Cleaned::Top);
                 match cleaned.and_then(|_| EntryPath::new(target).ok()) {
-                    Some(target) => outlet.push(place, None, Item::Other(Special::Link(Box::new(entry), target))),
+                    Some(target) => outlet.push(place, None, EntryPart::Other(Special::Link(Box::new(entry), target))),
                     None => {
-                        let message = format!("skipped: a hard link to {}, which is no path", Quoted::new(&member.link));
+                        let message = format!("skipped: hard link to the invalid path {}", Quoted::new(&member.link));
                         self.warn(Severity::Degraded, &member.name, message);
-                        outlet.push(place, None, Item::Nothing);
+                        outlet.push(place, None, EntryPart::Nothing);
                     }
                 }
             }
@@ -290,7 +290,7 @@ impl StreamReader<'_> {
                 if kind == Kind::Symlink {
                     entry.target = member.link.as_slice().into();
                 }
-                outlet.push(place, None, Item::Plain(entry));
+                outlet.push(place, None, EntryPart::Plain(entry));
             }
         }
         Ok(None)
@@ -300,11 +300,11 @@ impl StreamReader<'_> {
         self.path.clear();
         match clean(name, &mut self.path) {
             Ok(Cleaned::Path) => {}
-            Ok(Cleaned::Relative) => self.warn(Severity::Remark, name, "the slash at its start is skipped".into()),
+            Ok(Cleaned::Relative) => self.warn(Severity::Remark, name, "the leading slash is removed".into()),
             Ok(Cleaned::Top) => return Named::Top,
             Err(error) => {
                 self.warn(Severity::Degraded, name, format!("skipped: {error}"));
-                outlet.push(place, None, Item::Nothing);
+                outlet.push(place, None, EntryPart::Nothing);
                 return Named::Nothing;
             }
         }

@@ -12,7 +12,7 @@ use crate::event::{Event, Response};
 use crate::rows::{Page, Want};
 use crate::state::RowsResponse;
 use crate::tests::sample;
-use nra_convert::{Destination, Format, Input, NraSink, Options, Sink, Source, WalkSource, convert};
+use nra_convert::{Destination, Input, NewArchive, NraSink, Options, Sink, Source, WalkSource, convert};
 use nra_format::archive::{Archive, OpenOptions, open as open_bytes, open_path};
 use nra_format::progress::Recorder;
 use nra_format::source::MemorySource;
@@ -76,7 +76,7 @@ fn torn(content: &[u8], first: bool) -> (Arc<dyn Archive>, Range<u64>) {
     let work = tempfile::tempdir().unwrap();
     let (file, packed) = (work.path().join("a"), work.path().join("a.nra"));
     std::fs::write(&file, content).unwrap();
-    let sink = Sink::Archive(Destination::new_file(&packed), Format::Nra(NraSink::default()));
+    let sink = Sink::Archive(Destination::new_file(&packed), NewArchive::Nra(NraSink::default()));
     convert(Source::Walk(WalkSource::new([Input::new(file)])), sink, &Options::default(), &Recorder::default()).unwrap();
     let whole = open_path(&packed, &OpenOptions::default()).unwrap();
     let (runs, _) = whole.runs(&whole.entry(0).unwrap(), 100).unwrap().unwrap();

@@ -21,8 +21,8 @@ use nra_convert::compact;
 use nra_convert::select::Selection;
 use nra_convert::target::{Target, target_of};
 use nra_convert::{
-    Action, Destination, DirectorySink, DirectoryStats, DirectoryTarget, Event as Extracted, Format, NraSink, Options, Overwrite,
-    Sink, Source, convert as convert_archive,
+    Action, Destination, DirectorySink, DirectoryStats, DirectoryTarget, Event as Extracted, NewArchive, NraSink, Options,
+    Overwrite, Sink, Source, convert as convert_archive,
 };
 use nra_format::archive::{Archive, Depth, Verdict};
 use nra_format::entry::Kind;
@@ -302,7 +302,7 @@ fn extracted(stats: &DirectoryStats, monitor: &JobMonitor) -> (Ending, String) {
             text.push_str(&format!("; {} {what}", nra_text::count(count)));
         }
     }
-    ending(text, stats.omitted + stats.kept, monitor)
+    ending(text, stats.skipped + stats.kept, monitor)
 }
 
 /// Returns how a job ended that skipped entries.
@@ -355,7 +355,7 @@ fn compacted(archive: &dyn Archive, file: &Path, commit: u64, monitor: &JobMonit
 }
 
 fn convert(archive: &Arc<dyn Archive>, output: &Path, monitor: &JobMonitor) -> Result<(Ending, String)> {
-    let format = target_of(output).unwrap_or(Target::Nra).format(output);
+    let format = target_of(output).unwrap_or(Target::Nra).new_archive(output);
     let sink = Sink::Archive(Destination::new_file(output), format);
     let stats = convert_archive(Source::Archive(&**archive, &Selection::all()), sink, &Options::default(), monitor)?;
     let name = glyphs::printable(std::os::unix::ffi::OsStrExt::as_bytes(output.as_os_str()));
@@ -371,7 +371,7 @@ fn salvage_to(archive: &dyn Archive, output: &Path, message: &str, monitor: &Job
     // It stays encrypted.
     let encryption = archive.keyring().cloned();
     let writer = WriterOptions { encryption, ..WriterOptions::balanced() };
-    let sink = Sink::Archive(Destination::new_file(output), Format::Nra(NraSink { writer, ..NraSink::default() }));
+    let sink = Sink::Archive(Destination::new_file(output), NewArchive::Nra(NraSink { writer, ..NraSink::default() }));
     let options = Options { message: message.to_owned(), ..Options::default() };
     let stats = convert_archive(Source::Damaged(archive), sink, &options, monitor)?;
     let text = format!(

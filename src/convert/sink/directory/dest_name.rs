@@ -1,4 +1,4 @@
-//! The place of one entry in its directory: taken exclusively, or beside what is there until the new one is whole.
+//! The name of one entry in its directory: created exclusively, or under a temporary name until the new file is complete.
 
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,27 +12,30 @@ use super::rules::modified;
 use nra_format::entry::Timestamp;
 use nra_format::path::Quoted;
 
-/// Names tried for a backup, another name or a temporary file before giving up.
+/// Maximum number of names that are tried for a backup, another name or a temporary file.
 const MAX_TRIES: u32 = 10_000;
 
-/// Why an entry is skipped where a directory stays.
+/// Why an entry is skipped if a directory has its name.
 pub(super) const DIRECTORY_IN_THE_WAY: &str = "a directory is in the way";
-/// Why a directory is skipped where something else stays.
+/// Why a directory is skipped if another kind of file has its name.
 pub(super) const OTHER_IN_THE_WAY: &str = "something that is not a directory is in the way";
 
-/// Where something was made.
+/// Why an entry is skipped if another file has its name.
+pub(super) const NAME_EXISTS: &str = "something of this name exists";
+
+/// The name under which a file was created.
 #[derive(Debug)]
 pub(super) struct DestName {
-    /// Name it has now.
+    /// Current name.
     current: Vec<u8>,
-    /// Name it shall have; differs from `current` while something else has it.
+    /// Final name; differs from `current` while an existing file has it.
     name: Vec<u8>,
-    /// What that amounts to.
+    /// The action to report.
     pub action: Action,
 }
 
 impl DestName {
-    /// Returns the name for now.
+    /// Returns the current name.
     pub(super) fn current(&self) -> &[u8] {
         &self.current
     }
@@ -42,8 +45,8 @@ impl DestName {
         &self.name
     }
 
-    /// Makes something in `directory` under `name` by `make`, which must fail with `EEXIST` rather than touch what is there. What happens then is up to `overwrite`; but
-    /// where that is another spelling of the name, which the file system takes for the same and `is_entry` says is one of the archive too, it stays.
+    /// Creates a file in `directory` under `name` with `make`, which must fail with `EEXIST` if the name exists. `overwrite` decides what happens then.
+    /// A file system may treat another spelling as the same name. An existing file with that spelling stays if it is an entry of the archive (`is_entry`).
     pub(super) fn claim<T>(
         directory: &OwnedFd,
         name: &[u8],
@@ -60,10 +63,13 @@ impl DestName {
         if !matches!(overwrite, Overwrite::Refuse | Overwrite::Rename)
             && let Some(other) = other_spelling(directory, name).filter(|other| is_entry(other))
         {
-            return Err(Fault::omit(format!("here it is the same as {}, another entry", Quoted::new(&other))));
+            return Err(Fault::skip(format!(
+                "the file system treats its name as that of another entry, {}",
+                Quoted::new(&other)
+            )));
         }
         match overwrite {
-            Overwrite::Refuse => return Err(Fault::omit("something of this name exists")),
+            Overwrite::Refuse => return Err(Fault::skip(NAME_EXISTS)),
             Overwrite::Rename => return Self::rename(name, make),
             Overwrite::Replace | Overwrite::Skip | Overwrite::KeepNewer | Overwrite::Backup => {}
         }
@@ -71,8 +77,8 @@ impl DestName {
             .map_err(|errno| Fault::system("look at existing file", name, errno))?;
         let action = match overwrite {
             Overwrite::Backup => Action::Backup,
-            _ if gives_way(&there, overwrite, modified) => Action::Replace,
-            _ if is_directory(&there) => return Err(Fault::omit(DIRECTORY_IN_THE_WAY)),
+            _ if is_replaced(&there, overwrite, modified) => Action::Replace,
+            _ if is_directory(&there) => return Err(Fault::skip(DIRECTORY_IN_THE_WAY)),
             _ => return Err(Fault::Keep),
         };
         for _ in 0..MAX_TRIES {
@@ -83,7 +89,7 @@ impl DestName {
                 Err(Refusal::Fault(fault)) => return Err(fault),
             }
         }
-        Err(Fault::omit("no temporary name is free"))
+        Err(Fault::skip("no temporary name is free"))
     }
 
     fn rename<T>(name: &[u8], mut make: impl FnMut(&[u8]) -> Result<T, Refusal>) -> Result<(T, Self), Fault> {
@@ -94,10 +100,10 @@ impl DestName {
                 Err(Refusal::Fault(fault)) => return Err(fault),
             }
         }
-        Err(Fault::omit("no other name is free"))
+        Err(Fault::skip("no other name is free"))
     }
 
-    /// Gives what was made its final name.
+    /// Gives the file its final name.
     pub(super) fn commit(&self, directory: &OwnedFd) -> Result<(), Fault> {
         if self.current == self.name {
             return Ok(());
@@ -108,39 +114,39 @@ impl DestName {
             return rename_exclusive(directory, &self.current, &self.name).map_err(fail);
         }
         rustix::fs::renameat(directory, &*self.current, directory, &*self.name).map_err(fail)?;
-        // Renaming one link of a file over another one of it does nothing at all.
+        // Renaming one hard link of a file over another has no effect.
         match rustix::fs::unlinkat(directory, &*self.current, AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => Ok(()),
             Err(errno) => Err(fail(errno)),
         }
     }
 
-    /// Removes what was made.
+    /// Removes the file.
     pub(super) fn abandon(&self, directory: &OwnedFd) {
-        // When even this fails there is nothing left to try, and the reason for giving up is the better message.
+        // The original error is more useful than that of the removal.
         let _ = rustix::fs::unlinkat(directory, &*self.current, AtFlags::empty());
     }
 }
 
-/// Why making something failed.
+/// Why a file was not created.
 pub(super) enum Refusal {
-    /// The name is taken.
+    /// The name exists.
     Exists,
-    /// Something else.
+    /// Another reason.
     Fault(Fault),
 }
 
-/// Returns the spelling of the name by which the file system finds something in `directory` that is called otherwise: in other case.
+/// Returns the listed spelling of an existing file that the file system also finds under `name`, because it ignores case.
 fn other_spelling(directory: &OwnedFd, name: &[u8]) -> Option<Vec<u8>> {
     let inode = |name: &[u8]| rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).ok().map(|stat| stat.st_ino);
-    let there = inode(name)?;
+    let existing = inode(name)?;
     let swapped = in_other_case(name);
-    // Most file systems tell the two apart.
-    if swapped == name || inode(&swapped) != Some(there) {
+    // Most file systems distinguish them.
+    if swapped == name || inode(&swapped) != Some(existing) {
         return None;
     }
     let names = rustix::fs::Dir::read_from(directory).ok()?.filter_map(Result::ok);
-    let own = names.filter(|found| found.ino() == there).map(|found| found.file_name().to_bytes().to_vec());
+    let own = names.filter(|found| found.ino() == existing).map(|found| found.file_name().to_bytes().to_vec());
     listed_otherwise(own, name)
 }
 
@@ -148,13 +154,13 @@ fn in_other_case(name: &[u8]) -> Vec<u8> {
     name.iter().map(|byte| if byte.is_ascii_alphabetic() { byte ^ 0x20 } else { *byte }).collect()
 }
 
-/// Returns one of the names of a file unless `name` is among them.
+/// Returns the first of the names of a file, unless `name` is one of them.
 fn listed_otherwise(mut names: impl Iterator<Item = Vec<u8>>, name: &[u8]) -> Option<Vec<u8>> {
     names.try_fold(None, |other, found| if found == name { Err(()) } else { Ok(Some(other.unwrap_or(found))) }).ok().flatten()
 }
 
-/// Says whether what is there is replaced; a directory never is.
-pub(super) fn gives_way(there: &Stat, overwrite: Overwrite, modified: Option<Timestamp>) -> bool {
+/// Returns whether an existing file is replaced. A directory never is.
+pub(super) fn is_replaced(there: &Stat, overwrite: Overwrite, modified: Option<Timestamp>) -> bool {
     let is_old_enough = match overwrite {
         Overwrite::Replace => true,
         Overwrite::KeepNewer => is_older(there, modified),
@@ -163,12 +169,12 @@ pub(super) fn gives_way(there: &Stat, overwrite: Overwrite, modified: Option<Tim
     is_old_enough && !is_directory(there)
 }
 
-/// Says whether a directory is there.
+/// Returns whether it is the status of a directory.
 pub(super) fn is_directory(there: &Stat) -> bool {
     FileType::from_raw_mode(there.st_mode) == FileType::Directory
 }
 
-/// Says whether what is there is older than an entry; not when nothing is known of the entry's time.
+/// Returns whether an existing file is older than an entry; `false` if the time of the entry is unknown.
 fn is_older(there: &Stat, time: Option<Timestamp>) -> bool {
     time.is_some_and(|time| modified(there) < time)
 }
@@ -179,7 +185,7 @@ pub(super) fn set_aside(directory: &OwnedFd, name: &[u8]) -> Result<(), Errno> {
         let suffix = if number == 1 { "~".into() } else { format!("~{number}") };
         match rename_exclusive(directory, name, &[name, suffix.as_bytes()].concat()) {
             Err(Errno::EXIST) => {}
-            // What stood there is gone: nothing to save.
+            // The file vanished.
             Err(Errno::NOENT) => return Ok(()),
             other => return other,
         }
@@ -190,7 +196,7 @@ pub(super) fn set_aside(directory: &OwnedFd, name: &[u8]) -> Result<(), Errno> {
 /// Renames without replacing anything.
 fn rename_exclusive(directory: &OwnedFd, from: &[u8], to: &[u8]) -> Result<(), Errno> {
     match rustix::fs::renameat_with(directory, from, directory, to, RenameFlags::NOREPLACE) {
-        // Some file systems can't; a link fails if the name is taken, too.
+        // Some file systems don't support this. Creating a link fails if the name exists, too.
         Err(Errno::INVAL | Errno::NOSYS) => {
             rustix::fs::linkat(directory, from, directory, to, AtFlags::empty())?;
             rustix::fs::unlinkat(directory, from, AtFlags::empty())
@@ -199,14 +205,14 @@ fn rename_exclusive(directory: &OwnedFd, from: &[u8], to: &[u8]) -> Result<(), E
     }
 }
 
-/// Returns a name that nothing else should have.
+/// Returns a name that no other file should have.
 fn temporary_name() -> Vec<u8> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     format!(".nra-{}-{number}.part", std::process::id()).into_bytes()
 }
 
-/// Returns the names that something gets, one after the other, when `name` is taken.
+/// Returns the names to try, in order, if `name` exists.
 pub(super) fn other_names(name: &[u8]) -> impl Iterator<Item = Vec<u8>> {
     (2..MAX_TRIES).map(move |number| numbered(name, number))
 }
@@ -223,7 +229,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn another_spelling_is_one_that_the_directory_lists_instead() {
+    fn other_spelling_is_listed_in_place_of_the_name() {
         let names = |names: &[&str]| names.iter().map(|name| name.as_bytes().to_vec()).collect::<Vec<_>>();
         let other = |listed: &[&str]| listed_otherwise(names(listed).into_iter(), b"readme");
         assert_eq!(other(&["README"]).as_deref(), Some(&b"README"[..]));
@@ -241,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_go_before_the_extension() {
+    fn numbered_names_keep_the_extension() {
         for (name, expected) in [("a.txt", "a (2).txt"), ("a", "a (2)"), (".bashrc", ".bashrc (2)"), ("a.tar.gz", "a.tar (2).gz")]
         {
             assert_eq!(numbered(name.as_bytes(), 2), expected.as_bytes());

@@ -1,33 +1,33 @@
-//! Why an entry was not made.
+//! Why an entry was not created.
 
 use rustix::io::Errno;
 
 use crate::source::walk::reason;
 use nra_format::error::Error;
 
-/// Outcome of one entry that was not made.
+/// Why an entry was not created.
 #[derive(Debug)]
 pub(super) enum Fault {
-    /// Nothing further can be done at all.
+    /// The extraction can't continue.
     Stop(Error),
-    /// This entry is skipped; the others go on.
-    Omit {
+    /// This entry is skipped.
+    Skip {
         /// Why, for a warning.
         message: String,
-        /// Because the archive is damaged.
+        /// The archive is damaged.
         damage: bool,
     },
-    /// Something is there that shall stay.
+    /// An existing file stays.
     Keep,
 }
 
 impl Fault {
-    /// Leaves the entry out.
-    pub(super) fn omit(message: impl Into<String>) -> Self {
-        Self::Omit { message: message.into(), damage: false }
+    /// Skips the entry.
+    pub(super) fn skip(message: impl Into<String>) -> Self {
+        Self::Skip { message: message.into(), damage: false }
     }
 
-    /// Judges a refused system call: what will fail for every other entry too ends the work.
+    /// Classifies a system error. It ends the extraction if it affects all entries.
     pub(super) fn system(action: &'static str, path: &[u8], errno: Errno) -> Self {
         match errno {
             Errno::NOSPC
@@ -39,15 +39,15 @@ impl Fault {
             | Errno::NOMEM
             | Errno::STALE
             | Errno::NOTCONN => Self::Stop(Error::io(action, path, errno.into())),
-            _ => Self::omit(format!("cannot {action}: {}", reason(errno))),
+            _ => Self::skip(format!("cannot {action}: {}", reason(errno))),
         }
     }
 
-    /// Judges an error of the archive: damage costs the entry, everything else ends the work.
+    /// Classifies an error of reading the archive. Damage skips the entry; other errors end the extraction.
     pub(super) fn reading(error: Error) -> Self {
         match error {
             Error::Corrupt { .. } | Error::Limit { .. } | Error::ResourceLimit { .. } | Error::Unsupported { .. } => {
-                Self::Omit { message: error.to_string(), damage: true }
+                Self::Skip { message: error.to_string(), damage: true }
             }
             other => Self::Stop(other),
         }

@@ -1,4 +1,4 @@
-//! Making regular files: open with the final mode, write, set the time, close.
+//! Creates regular files: open with the final mode, write, set the time, close.
 
 use std::ops::Range;
 use std::os::fd::OwnedFd;
@@ -8,21 +8,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rustix::fs::{AtFlags, Mode, OFlags, XattrFlags};
 use rustix::io::Errno;
 
+use super::buffered::BufferedContent;
 use super::dest_name::{DestName, Refusal};
 use super::fault::Fault;
-use super::held::Held;
-use super::item::{Item, split};
 use super::options::Action;
 use super::plan::Job;
 use super::rules::{Plan, SET_ID, mode};
 use super::run::{Inode, Run};
+use super::selected::{SelectedEntry, split};
 use super::tree::{ROOT, Tree};
 use crate::source::walk::reason;
 use nra_format::archive::{Access, Part};
 use nra_format::entry::{Kind, Metadata};
 use nra_format::error::Error;
 
-/// What a worker keeps from one file to the next.
+/// State that a worker keeps between files.
 #[derive(Default)]
 pub(super) struct Memory {
     directory: Option<(u32, Arc<OwnedFd>)>,
@@ -42,7 +42,7 @@ impl Memory {
         Ok(handle)
     }
 
-    /// Returns what metadata of a file is restored.
+    /// Returns which metadata of a file is restored.
     fn plan(&mut self, run: &Run<'_>, metadata: &Arc<Metadata>, group: Option<u32>) -> Plan {
         match &self.plan {
             Some((known, of, plan)) if Arc::ptr_eq(known, metadata) && *of == group => plan.clone(),
@@ -61,13 +61,13 @@ pub(super) struct Draft {
     pub file: OwnedFd,
     /// Its directory.
     pub directory: Arc<OwnedFd>,
-    /// Number of that.
+    /// Number of its directory.
     parent: u32,
     dest_name: DestName,
     plan: Plan,
-    /// Created with fewer permissions than it shall have.
+    /// Its mode is more restrictive than the final one.
     closed: bool,
-    /// It has its name, or was removed.
+    /// It has its final name, or was removed.
     settled: AtomicBool,
 }
 
@@ -79,7 +79,7 @@ impl Draft {
         }
     }
 
-    /// Gives the file its name.
+    /// Gives the file its final name.
     fn commit(&self) -> Result<(), Fault> {
         self.dest_name.commit(&self.directory)?;
         self.settled.store(true, Ordering::Release);
@@ -88,23 +88,23 @@ impl Draft {
 }
 
 impl Drop for Draft {
-    /// A file that nobody finished does not stay, whatever the reason.
+    /// Removes an unfinished file.
     fn drop(&mut self) {
         self.abandon();
     }
 }
 
-/// Makes the file of `item` in directory number `parent`, content and all, which is read where it is not `held`.
+/// Creates the file of `item` in directory number `parent` with its content, which is read unless it is `buffered`.
 pub(super) fn make_file(
     run: &Run<'_>,
     tree: &Tree,
     memory: &mut Memory,
     (item, parent): &Job,
-    held: Option<Held>,
+    buffered: Option<BufferedContent>,
 ) -> Result<(), Fault> {
     let draft = open(run, tree, memory, item, *parent)?;
-    let written = match held {
-        Some(held) => write(run, item, &draft.file, 0..item.entry.size, |sink| held.hand_to(sink)),
+    let written = match buffered {
+        Some(content) => write(run, item, &draft.file, 0..item.entry.size, |sink| content.pass_to(sink)),
         None => write_range(run, item, &draft.file, 0..item.entry.size),
     };
     match written.and_then(|()| finish(run, tree, item, &draft)) {
@@ -120,12 +120,12 @@ pub(super) fn make_file(
 }
 
 /// Creates the file.
-pub(super) fn open(run: &Run<'_>, tree: &Tree, memory: &mut Memory, item: &Item, parent: u32) -> Result<Draft, Fault> {
+pub(super) fn open(run: &Run<'_>, tree: &Tree, memory: &mut Memory, item: &SelectedEntry, parent: u32) -> Result<Draft, Fault> {
     let (_, name) = split(item.path());
     tree.check(parent)?;
     let directory = memory.directory(tree, parent).map_err(|errno| Fault::system("open its directory", name, errno))?;
     let plan = memory.plan(run, &item.entry.metadata, tree.node(parent).group);
-    // Attributes can't be set on a file that its owner may not write, and until its owner is right nobody else shall read it.
+    // The owner needs write permission to set attributes. Other users must not read the file before it has the right owner.
     let closed = plan.owner.is_some() || plan.xattrs || !run.rules.survives_creation(plan.mode);
     let first = if closed { Mode::RUSR | Mode::WUSR } else { mode(plan.mode) };
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -136,8 +136,8 @@ pub(super) fn open(run: &Run<'_>, tree: &Tree, memory: &mut Memory, item: &Item,
     Ok(Draft { file, directory, parent, dest_name, plan, closed, settled: AtomicBool::new(false) })
 }
 
-/// Reads the content in `range` and writes it. Holes stay unwritten.
-pub(super) fn write_range(run: &Run<'_>, item: &Item, file: &OwnedFd, range: Range<u64>) -> Result<(), Fault> {
+/// Reads and writes the content in `range`. Holes are not written.
+pub(super) fn write_range(run: &Run<'_>, item: &SelectedEntry, file: &OwnedFd, range: Range<u64>) -> Result<(), Fault> {
     let (archive, entry) = (run.archive, &item.entry);
     write(run, item, file, range.clone(), |sink| {
         if range == (0..entry.size) {
@@ -148,10 +148,10 @@ pub(super) fn write_range(run: &Run<'_>, item: &Item, file: &OwnedFd, range: Ran
     })
 }
 
-/// Writes the content in `range`, which `content` hands out.
+/// Writes the content in `range`, which `content` passes on.
 fn write(
     run: &Run<'_>,
-    item: &Item,
+    item: &SelectedEntry,
     file: &OwnedFd,
     Range { start, end }: Range<u64>,
     content: impl FnOnce(&mut dyn FnMut(Part<'_>) -> nra_format::error::Result<()>) -> nra_format::error::Result<()>,
@@ -170,7 +170,7 @@ fn write(
         };
         let next = offset.checked_add(len).filter(|next| *next <= end);
         let step = match (next, part) {
-            (None, _) => Err(Fault::Omit { message: "the content is longer than its size".into(), damage: true }),
+            (None, _) => Err(Fault::Skip { message: "the content is longer than its size".into(), damage: true }),
             (Some(next), Part::Data(bytes)) => write_at(file, bytes, offset, name).map(|()| {
                 written = next;
                 run.wrote(len);
@@ -192,7 +192,7 @@ fn write(
         (Ok(()), None) => {}
     }
     if offset != end {
-        return Err(Fault::Omit {
+        return Err(Fault::Skip {
             message: format!("the content ends after {offset} of {} bytes", item.entry.size),
             damage: true,
         });
@@ -220,8 +220,8 @@ pub(super) fn write_at(file: &OwnedFd, mut bytes: &[u8], mut offset: u64, name: 
     Ok(())
 }
 
-/// Sets what is known of the file, and gives it its name.
-pub(super) fn finish(run: &Run<'_>, tree: &Tree, item: &Item, draft: &Draft) -> Result<Action, Fault> {
+/// Restores the metadata of the file, and gives it its final name.
+pub(super) fn finish(run: &Run<'_>, tree: &Tree, item: &SelectedEntry, draft: &Draft) -> Result<Action, Fault> {
     let (file, plan) = (&draft.file, &draft.plan);
     let name = split(item.path()).1;
     let mut bits = plan.mode;
@@ -239,10 +239,8 @@ pub(super) fn finish(run: &Run<'_>, tree: &Tree, item: &Item, draft: &Draft) -> 
         rustix::fs::fchmod(file, mode(bits)).map_err(|errno| Fault::system("set mode", name, errno))?;
         set_xattrs(run, item, is_acl, |name, value| rustix::fs::fsetxattr(file, name, value, XattrFlags::empty()));
     }
-    if let Some(times) = run.rules.times(&item.entry)
-        && let Err(errno) = rustix::fs::futimens(file, &times)
-    {
-        run.degraded(item, format!("time not restored: {}", reason(errno)));
+    if let Some(times) = run.rules.times(&item.entry) {
+        run.restored(item, "time", rustix::fs::futimens(file, &times));
     }
     if item.entry.link_group != 0 {
         let stat = rustix::fs::fstat(file).map_err(|errno| Fault::system("look at new file", name, errno))?;
@@ -254,8 +252,8 @@ pub(super) fn finish(run: &Run<'_>, tree: &Tree, item: &Item, draft: &Draft) -> 
     Ok(draft.dest_name.action)
 }
 
-/// Takes down that a file is done.
-pub(super) fn report(run: &Run<'_>, tree: &Tree, item: &Item, draft: &Draft, action: Action) {
+/// Reports a file that is done.
+pub(super) fn report(run: &Run<'_>, tree: &Tree, item: &SelectedEntry, draft: &Draft, action: Action) {
     run.done(item, &final_path(tree, draft), action);
 }
 
@@ -263,38 +261,36 @@ fn final_path(tree: &Tree, draft: &Draft) -> Vec<u8> {
     tree.path_of(draft.parent, draft.dest_name.name())
 }
 
-/// Says whether an attribute is an access control list, which goes together with the mode.
+/// Returns whether an attribute is an access control list, which depends on the mode.
 pub(super) fn is_acl(name: &[u8]) -> bool {
     name.starts_with(b"system.posix_acl_")
 }
 
-/// Sets the attributes that `which` accepts by `set`, and warns of those that are refused.
+/// Sets the attributes that `which` selects with `set`, and warns about those that fail.
 pub(super) fn set_xattrs(
     run: &Run<'_>,
-    item: &Item,
+    item: &SelectedEntry,
     which: impl Fn(&[u8]) -> bool,
     set: impl Fn(&[u8], &[u8]) -> Result<(), Errno>,
 ) {
     for attribute in run.rules.attributes(&item.entry.metadata).filter(|attribute| which(&attribute.name)) {
-        if let Err(errno) = set(&attribute.name, &attribute.value) {
-            let name = nra_format::path::Quoted::new(&attribute.name);
-            run.degraded(item, format!("extended attribute {name} not restored: {}", reason(errno)));
-        }
+        let name = nra_format::path::Quoted::new(&attribute.name);
+        run.restored(item, &format!("extended attribute {name}"), set(&attribute.name, &attribute.value));
     }
 }
 
-/// What became of a hard link.
+/// Result of creating a hard link.
 pub(super) enum Linked {
-    /// It is one.
+    /// It was created.
     Made,
-    /// There is nothing that it could be a name of: it has to be a file of its own.
+    /// There is no file to link to, so it becomes a separate file.
     Alone,
-    /// The same, though there is: why.
+    /// Linking failed for this reason, so it becomes a separate file.
     Refused(String),
 }
 
-/// Makes `item` another name of the first file made of its hard link group, if that can be.
-pub(super) fn link(run: &Run<'_>, tree: &Tree, item: &Item, parent: u32) -> Result<Linked, Fault> {
+/// Links `item` to the first created file of its link group, if possible.
+pub(super) fn link(run: &Run<'_>, tree: &Tree, item: &SelectedEntry, parent: u32) -> Result<Linked, Fault> {
     let Some(leader) = run.leader(item) else { return Ok(Linked::Alone) };
     let (leader_directory, leader_name) = split(&leader.path);
     let name = split(item.path()).1;
@@ -315,12 +311,12 @@ pub(super) fn link(run: &Run<'_>, tree: &Tree, item: &Item, parent: u32) -> Resu
     if let Some(errno) = refused {
         return Ok(Linked::Refused(reason(errno)));
     }
-    // Somebody else may have put another file there since.
+    // Another process may have replaced the file.
     let same = rustix::fs::statat(&directory, dest_name.current(), AtFlags::SYMLINK_NOFOLLOW)
         .is_ok_and(|stat| Inode::of(&stat) == leader.inode);
     if !same {
         dest_name.abandon(&directory);
-        return Ok(Linked::Refused("the first name leads to another file now".to_owned()));
+        return Ok(Linked::Refused("the first name refers to another file now".to_owned()));
     }
     dest_name.commit(&directory).inspect_err(|_| dest_name.abandon(&directory))?;
     run.wrote(item.entry.size);

@@ -6,27 +6,27 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::fault::Fault;
 use super::files::{self, Draft, Memory};
-use super::item::Item;
 use super::run::Run;
+use super::selected::SelectedEntry;
 use super::tree::Tree;
 use nra_format::error::Result;
 
-/// Bytes of content that a thread writes of one file at a time, unless that makes too many parts.
+/// Bytes of one file that a thread writes at a time, unless that makes too many parts.
 pub(super) const PART: u64 = 16 << 20;
-/// Parts of a file at most: a file that is one huge hole shall not make a huge list.
+/// Maximum number of parts of a file: a file with a huge hole must not need a huge list.
 const MAX_PARTS: u64 = 1 << 12;
 
 /// State of a large file.
 pub(super) struct Large {
     state: Mutex<State>,
-    /// Parts that are not yet written.
+    /// Number of parts that are not written yet.
     left: AtomicU64,
 }
 
 enum State {
     Waiting,
     Open(Arc<Draft>),
-    /// Finished, or given up and reported.
+    /// Finished, or abandoned and reported.
     Done,
 }
 
@@ -42,13 +42,13 @@ impl Large {
         (0..size.div_ceil(part)).map(move |number| number * part..size.min((number + 1).saturating_mul(part)))
     }
 
-    /// Writes a part; the first to come makes the file, the last one finishes it.
+    /// Writes a part. The first caller creates the file, the last one finishes it.
     pub(super) fn write(
         &self,
         run: &Run<'_>,
         tree: &Tree,
         memory: &mut Memory,
-        (item, parent): &(Item, u32),
+        (item, parent): &(SelectedEntry, u32),
         part: Range<u64>,
     ) -> Result<()> {
         let written = match self.draft(|| files::open(run, tree, memory, item, *parent)) {
@@ -82,7 +82,7 @@ impl Large {
         }
     }
 
-    /// Returns the file, which `open` makes the first time; `None` when it was given up.
+    /// Returns the file, which the first call creates with `open`; `None` if it was abandoned.
     fn draft(&self, open: impl FnOnce() -> Result<Draft, Fault>) -> Result<Option<Arc<Draft>>, Fault> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         match &*state {
@@ -96,7 +96,7 @@ impl Large {
         }
     }
 
-    /// Removes the file; `false` when somebody else has done so.
+    /// Removes the file. Returns `false` if another thread did.
     fn skip_file(&self) -> bool {
         match self.end() {
             State::Open(draft) => {

@@ -1,22 +1,20 @@
-//! Archive → directory.
+//! Extracts entries to a directory on disk, whatever the container.
 //!
-//! This module owns everything that writes entries of an archive to a file system, whatever the container. It promises:
+//! - Nothing outside the target is created, changed or followed. Each step starts at the handle of a directory below the target and
+//!   uses one name without following a symlink. Names and symlinks in the archive, existing symlinks and long paths can't redirect
+//!   it. Set-id bits, capabilities and devices are only restored on request.
+//! - Existing files are changed only if the policy permits it. Conflicts are found before anything is written, and an old file
+//!   stays until the new one is complete.
+//! - Incomplete files are removed. Damage affects single entries, and a warning names each of them.
+//! - Memory is bounded by [`Options::memory_bytes`], except for the lists of hard links and of answers about conflicts.
 //!
-//! - Nothing outside the target is made, changed or followed. Every step starts at the handle of a directory below the target and
-//!   takes one name without following a symlink, so neither names nor links in the archive, nor symlinks that are there already,
-//!   nor the length of paths matter. Set-id bits, capabilities and devices come back on request only.
-//! - What is there is not touched without a policy: conflicts are found before anything is written. Under a policy the old file
-//!   stands until the new one is whole.
-//! - A file that could not be written whole does not stay. Damage costs the entries it touches; each is named in a warning.
-//! - Memory is bounded by [`Options::memory_bytes`], but for what it takes to remember hard links and answers to conflicts.
-//!
-//! Directories are finished (mode, owner, time) when nothing more goes into them, symlinks are made last.
+//! Symlinks are created last. A directory gets its mode, owner and time when no further entries go into it.
 
+mod buffered;
+mod conflicts;
 mod dest_name;
 mod fault;
 mod files;
-mod held;
-mod item;
 mod large;
 mod nodes;
 mod options;
@@ -24,7 +22,7 @@ mod plan;
 mod root;
 mod rules;
 mod run;
-mod survey;
+mod selected;
 mod tree;
 mod work;
 
@@ -35,29 +33,29 @@ pub use options::{Action, Answer, Ask, Conflict, DirectorySink, DirectoryStats, 
 use crate::options::Options;
 use crate::select::Selection;
 use crate::stats::Stats;
+use conflicts::{ConflictFinder, Decisions, Expected};
 use fault::Fault;
-use item::Item;
 use nra_format::archive::{Access, Archive};
 use nra_format::entry::{Attribute, Entry, Metadata};
 use nra_format::error::{Error, Resource, Result};
 use nra_format::progress::{Counter, Monitor, Warning};
 use nra_format::top::Top;
-use plan::{Batch, Clashes, Planner};
+use plan::{Batch, Collisions, Planner};
 use root::Root;
 use run::Run;
-use survey::{Decisions, Outlook, Sums, Survey};
+use selected::{SelectedEntry, Sums};
 use tree::{ROOT, Tree, is_dated};
 
-/// How one extraction works.
+/// The settings of one extraction.
 struct Settings<'a> {
     sink: DirectorySink<'a>,
     options: &'a Options,
     dry_run: bool,
 }
 
-/// Extracts the selected entries of `archive`.
+/// Extracts the selected entries of `archive`. Damaged entries and entries that can't be created are skipped with a warning.
 ///
-/// Entries that can't be made are skipped and named in warnings; so are damaged ones (`damage` set).
+/// A dry run reports what would be done with each entry, and ends before the first one is written.
 pub(crate) fn extract(
     archive: &dyn Archive,
     selection: &Selection,
@@ -68,7 +66,7 @@ pub(crate) fn extract(
 ) -> Result<Stats> {
     let settings = Settings { sink, options, dry_run };
     let directory = extract_to(archive, selection, &settings, monitor)?;
-    let mut stats = Stats { skipped: directory.omitted, damaged: directory.damaged, ..Stats::default() };
+    let mut stats = Stats { skipped: directory.skipped, damaged: directory.damaged, ..Stats::default() };
     stats.input_bytes = archive.info().archive_bytes;
     (stats.written.entries, stats.written.files) = (directory.made(), directory.files);
     stats.written.content_bytes = directory.bytes;
@@ -91,15 +89,30 @@ fn extract_to(
     // An archive without entries is a directory without any.
     let folder = selected.sums.several || selected.sums.entries == 0 && selection.is_all();
     let root = Root::find(&options.sink.target, folder)?;
-    if options.dry_run {
-        return rehearse(&selected, &root, options, monitor);
-    }
-    let decisions = survey(&selected, &root, options, monitor, &mut |_, _| Ok(()))?;
-    let run = Run::new(archive, options, monitor, decisions, &root.path);
+    let mut run = Run::new(archive, options, monitor, &root.path);
     run.lost(selected.lost, if selection.is_all() { archive.skipped_entries() } else { 0 });
-    // Patterns that match nothing are a mistake; rules may leave out all there is.
+    let mut collisions = Collisions::new(is_ambiguous(options));
+    let decisions = find_conflicts(&selected, &root, &mut |item, expected| {
+        if !options.dry_run {
+            return Ok(());
+        }
+        let admitted = collisions.check(item).map_err(Fault::skip).and_then(|()| run.rules.admit(item.entry.kind));
+        match admitted.and_then(|()| expected.map_err(Fault::skip)) {
+            Ok(action) => {
+                run.wrote(item.entry.size);
+                run.done(item, item.path(), action);
+                Ok(())
+            }
+            Err(fault) => run.failed(item, fault),
+        }
+    })?;
+    if options.dry_run {
+        return Ok(run.stats());
+    }
+    run.decisions = decisions;
+    // Patterns that match nothing are an error. Rules may exclude all entries.
     if selected.sums.entries == 0 && !selection.has_only_rules() {
-        return Ok(run.stats(&root.path));
+        return Ok(run.stats());
     }
     monitor.expect(Counter::Entries, selected.sums.entries);
     monitor.expect(Counter::Bytes, selected.sums.bytes);
@@ -112,24 +125,24 @@ fn extract_to(
     let dated = !made && time.is_some_and(|time| rustix::fs::fstat(&*handle).is_ok_and(|stat| is_dated(&stat, time)));
     let done = make_batches(&run, Tree::new(Arc::clone(&handle)), selected, budget);
     if made {
-        // Also after a failure: what is there shall not be open to others than the archive says.
+        // Also after an error: the permissions of existing content must be those of the archive.
         root::finish(&handle, &root.path, attributes, &run.rules, monitor);
     } else if dated {
-        // As for directories below it; that it can't be is no news of a directory that is somebody else's.
+        // As for directories below it. An error is not reported: the directory may belong to another user.
         let _ = run.rules.keep_time(&handle, time);
     }
     done?;
     run.rules.warn_stripped(monitor);
-    Ok(run.stats(&root.path))
+    Ok(run.stats())
 }
 
-/// The selected entries: all of them when they fit into memory, else the means to get them again.
+/// The selected entries. They are held if they fit into memory, and read again otherwise.
 struct Selected<'a> {
     archive: &'a dyn Archive,
     selection: &'a Selection,
     options: &'a Settings<'a>,
     monitor: &'a dyn Monitor,
-    held: Option<Vec<Item>>,
+    held: Option<Vec<SelectedEntry>>,
     sums: Sums,
     /// Parts of the index that are damaged.
     lost: u64,
@@ -149,7 +162,7 @@ impl<'a> Selected<'a> {
             monitor.check()?;
             match entry {
                 Ok(entry) => {
-                    let Some(item) = survey::item(options, entry) else { continue };
+                    let Some(item) = SelectedEntry::new(options, entry) else { continue };
                     selected.sums.add(&item);
                     cost.add(&item);
                     if cost.used > budget {
@@ -171,7 +184,7 @@ impl<'a> Selected<'a> {
         Ok(selected)
     }
 
-    /// Reads the start of the content that is reached first of what is encrypted, so that a key that is missing or wrong leaves nothing behind.
+    /// Reads one byte of the first encrypted content, so that a missing or wrong key is reported before anything is written.
     fn try_key(&self) -> Result<()> {
         if !self.archive.info().encrypted || self.archive.keyring().is_some() {
             return Ok(());
@@ -188,13 +201,13 @@ impl<'a> Selected<'a> {
         let Some(entry) = first else { return Ok(()) };
         match self.archive.with_range(&entry, 0..1, Access::Random, &mut |_| Ok(())) {
             Err(error @ (Error::KeyNeeded | Error::WrongKey)) => Err(error.of_entry(entry.path.as_bytes())),
-            // What else is wrong with it is told when it is its turn.
+            // Other errors are reported when the entry is extracted.
             _ => Ok(()),
         }
     }
 
     /// Calls `each` for all items until it fails.
-    fn try_each(&self, mut each: impl FnMut(&Item) -> Result<()>) -> Result<()> {
+    fn try_each(&self, mut each: impl FnMut(&SelectedEntry) -> Result<()>) -> Result<()> {
         if let Some(held) = &self.held {
             return held.iter().try_for_each(each);
         }
@@ -205,30 +218,30 @@ impl<'a> Selected<'a> {
         Ok(())
     }
 
-    /// Iterates over all items anew; what is damaged has been reported.
-    fn again(&self) -> Result<impl Iterator<Item = Result<Item>> + 'a> {
+    /// Reads all items again. Damage was reported the first time.
+    fn again(&self) -> Result<impl Iterator<Item = Result<SelectedEntry>> + 'a> {
         let options = self.options;
         Ok(self.selection.entries(self.archive)?.filter_map(move |entry| match entry {
-            Ok(entry) => survey::item(options, entry).map(Ok),
+            Ok(entry) => SelectedEntry::new(options, entry).map(Ok),
             Err(Error::Corrupt { .. } | Error::Limit { .. } | Error::ResourceLimit { .. }) => None,
             Err(error) => Some(Err(error)),
         }))
     }
 }
 
-/// Memory that planned entries take.
+/// Memory that held entries take, bytes.
 #[derive(Default)]
 struct Cost {
     used: usize,
-    /// Of the last entry: the next one mostly shares it.
+    /// That of the last entry, which the next one usually shares.
     metadata: Option<Arc<Metadata>>,
 }
 
 impl Cost {
-    /// Counts an entry, with some for its place in lists.
-    fn add(&mut self, item: &Item) {
+    /// Counts an entry and the overhead of the lists that hold it.
+    fn add(&mut self, item: &SelectedEntry) {
         let Entry { path, target, metadata, .. } = &item.entry;
-        let own = size_of::<Item>() + path.as_bytes().len() + target.len() + 64;
+        let own = size_of::<SelectedEntry>() + path.as_bytes().len() + target.len() + 64;
         self.used = self.used.saturating_add(own).saturating_add(item.entry.location.heap_bytes());
         let shared = self.metadata.as_ref().is_some_and(|last| Arc::ptr_eq(&last.attributes, &metadata.attributes));
         if !shared {
@@ -241,53 +254,38 @@ impl Cost {
     }
 }
 
-/// Tells what would be done, and why not with what is skipped.
-fn rehearse(selected: &Selected<'_>, root: &Root, options: &Settings<'_>, monitor: &dyn Monitor) -> Result<DirectoryStats> {
-    let run = Run::new(selected.archive, options, monitor, Survey::nothing_there(options), &root.path);
-    run.lost(selected.lost, if selected.selection.is_all() { selected.archive.skipped_entries() } else { 0 });
-    let mut clashes = Clashes::new(is_ambiguous(options));
-    survey(selected, root, options, monitor, &mut |item, outlook| {
-        let admitted = clashes.check(item).map_err(Fault::omit).and_then(|()| run.rules.admit(item.entry.kind));
-        match admitted.and_then(|()| outlook.map_err(Fault::omit)) {
-            Ok(action) => {
-                run.rehearsed(item, action);
-                Ok(())
-            }
-            Err(fault) => run.failed(item, fault),
-        }
-    })?;
-    Ok(run.stats(&root.path))
-}
-
-/// Finds conflicts and settles them; `each` is told what will be done with each entry.
-fn survey(
+/// Finds conflicts and decides how to resolve them. `each` receives every entry and what is expected to be done with it.
+///
+/// # Errors
+///
+/// `Conflict` if the policy does not settle a conflict; nothing is written then.
+fn find_conflicts(
     selected: &Selected<'_>,
     root: &Root,
-    options: &Settings<'_>,
-    monitor: &dyn Monitor,
-    each: &mut dyn FnMut(&Item, Outlook) -> Result<()>,
+    each: &mut dyn FnMut(&SelectedEntry, Expected) -> Result<()>,
 ) -> Result<Decisions> {
+    let options = selected.options;
     let Some(handle) = root.handle.as_ref().filter(|_| !root.empty) else {
         if options.dry_run {
             selected.try_each(|item| each(item, Ok(Action::Create)))?;
         }
-        return Ok(Survey::nothing_there(options));
+        return Ok(Decisions::of_policy(options.sink.overwrite));
     };
-    let mut survey = Survey::new(options, Arc::clone(handle));
+    let mut finder = ConflictFinder::new(options, Arc::clone(handle));
     selected.try_each(|item| {
-        monitor.check()?;
-        let outlook = survey.look(item)?;
-        each(item, outlook)
+        selected.monitor.check()?;
+        let expected = finder.check(item)?;
+        each(item, expected)
     })?;
-    survey.finish(&root.path)
+    finder.finish(&root.path)
 }
 
-/// Says whether two entries can come to the same path.
+/// Returns whether two entries can have the same path below the target.
 fn is_ambiguous(options: &Settings<'_>) -> bool {
     options.sink.flat || options.sink.strip_components > 0
 }
 
-/// Makes everything, batch by batch.
+/// Creates everything, batch by batch.
 fn make_batches(run: &Run<'_>, mut tree: Tree, mut selected: Selected<'_>, budget: usize) -> Result<()> {
     let mut planner = Planner::new(is_ambiguous(run.options));
     if let Some(held) = selected.held.take() {
@@ -315,10 +313,10 @@ fn make_batches(run: &Run<'_>, mut tree: Tree, mut selected: Selected<'_>, budge
     Ok(())
 }
 
-/// Makes one batch: directories from number `first` on, files, links, nodes; then finishes the directories that don't stay open.
+/// Creates one batch: directories from number `first` on, files, links, nodes. Then finishes the directories that don't stay open.
 fn make_batch(run: &Run<'_>, tree: &mut Tree, batch: Batch, first: u32, stays_open: impl Fn(u32) -> bool) -> Result<()> {
     let result = fill(run, tree, batch, first);
-    // Also after a failure: what was made shall be as it should be.
+    // Also after an error, so that created directories get their permissions.
     let mut faults = Ok(());
     for number in (ROOT + 1..tree.len()).rev().filter(|number| !stays_open(*number) || result.is_err()) {
         if let Err(fault) = nodes::finish_directory(run, tree, number) {
@@ -333,8 +331,8 @@ fn make_batch(run: &Run<'_>, tree: &mut Tree, batch: Batch, first: u32, stays_op
 }
 
 fn fill(run: &Run<'_>, tree: &mut Tree, batch: Batch, first: u32) -> Result<()> {
-    for (item, why) in batch.refused {
-        run.failed(&item, Fault::omit(why))?;
+    for (item, why) in batch.rejected {
+        run.failed(&item, Fault::skip(why))?;
     }
     for number in first..tree.len() {
         run.monitor.check()?;

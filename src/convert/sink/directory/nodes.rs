@@ -1,25 +1,24 @@
-//! Making symlinks, fifos and devices, and finishing directories.
+//! Creates symlinks, fifos, devices and directories, and finishes directories.
 
 use std::os::fd::OwnedFd;
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, XattrFlags};
 use rustix::io::Errno;
 
-use super::dest_name::{OTHER_IN_THE_WAY, Refusal, gives_way, other_names, set_aside};
+use super::dest_name::{NAME_EXISTS, OTHER_IN_THE_WAY, Refusal, is_replaced, other_names, set_aside};
 use super::fault::Fault;
 use super::files::{is_acl, set_xattrs};
-use super::item::{Item, split};
 use super::options::{Action, Overwrite};
 use super::rules::mode;
 use super::run::Run;
+use super::selected::{SelectedEntry, split};
 use super::tree::{Made, Tree, chmod_handle};
 use crate::proc::path_of;
-use crate::source::walk::reason;
 use nra_format::entry::Kind;
 use nra_format::error::Result;
 
-/// Makes a symlink, fifo or device in directory number `parent`.
-pub(super) fn make_node(run: &Run<'_>, tree: &Tree, item: &Item, parent: u32) -> Result<(), Fault> {
+/// Creates a symlink, fifo or device in directory number `parent`.
+pub(super) fn make_node(run: &Run<'_>, tree: &Tree, item: &SelectedEntry, parent: u32) -> Result<(), Fault> {
     let entry = &item.entry;
     let name = split(item.path()).1;
     tree.check(parent)?;
@@ -30,7 +29,7 @@ pub(super) fn make_node(run: &Run<'_>, tree: &Tree, item: &Item, parent: u32) ->
         make(item, &directory, name).map_err(|errno| run.refused(parent, "make it", name, errno))
     })?;
     run.rules.note_stripped(entry.kind, &entry.metadata);
-    let done = dress(run, item, &directory, dest_name.current(), &plan).and_then(|()| dest_name.commit(&directory));
+    let done = restore_metadata(run, item, &directory, dest_name.current(), &plan).and_then(|()| dest_name.commit(&directory));
     if let Err(fault) = done {
         dest_name.abandon(&directory);
         return Err(fault);
@@ -39,9 +38,9 @@ pub(super) fn make_node(run: &Run<'_>, tree: &Tree, item: &Item, parent: u32) ->
     Ok(())
 }
 
-fn make(item: &Item, directory: &OwnedFd, name: &[u8]) -> Result<(), Errno> {
+fn make(item: &SelectedEntry, directory: &OwnedFd, name: &[u8]) -> Result<(), Errno> {
     let entry = &item.entry;
-    // Nobody else shall use it before owner and mode are right.
+    // Other users must not use it before owner and mode are right.
     let first = Mode::RUSR | Mode::WUSR;
     let device = entry.device.map_or(0, |device| rustix::fs::makedev(device.major, device.minor));
     match entry.kind {
@@ -53,16 +52,17 @@ fn make(item: &Item, directory: &OwnedFd, name: &[u8]) -> Result<(), Errno> {
     }
 }
 
-/// Sets what is known of something that can't be opened.
-fn dress(run: &Run<'_>, item: &Item, directory: &OwnedFd, name: &[u8], plan: &super::rules::Plan) -> Result<(), Fault> {
+/// Restores the metadata of a file that can't be opened.
+fn restore_metadata(
+    run: &Run<'_>,
+    item: &SelectedEntry,
+    directory: &OwnedFd,
+    name: &[u8],
+    plan: &super::rules::Plan,
+) -> Result<(), Fault> {
     let entry = &item.entry;
-    let step = |what: &str, result: Result<(), Errno>| {
-        if let Err(errno) = result {
-            run.degraded(item, format!("{what} not restored: {}", reason(errno)));
-        }
-    };
     if let Some((user, group)) = plan.ids() {
-        step("owner", rustix::fs::chownat(directory, name, user, group, AtFlags::SYMLINK_NOFOLLOW));
+        run.restored(item, "owner", rustix::fs::chownat(directory, name, user, group, AtFlags::SYMLINK_NOFOLLOW));
     }
     let set = |attribute: &[u8], value: &[u8]| {
         let path = [path_of(directory).as_bytes(), b"/", name].concat();
@@ -74,18 +74,18 @@ fn dress(run: &Run<'_>, item: &Item, directory: &OwnedFd, name: &[u8], plan: &su
     if entry.kind != Kind::Symlink {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let handle = rustix::fs::openat(directory, name, flags, Mode::empty());
-        step("mode", handle.and_then(|handle| rustix::fs::chmod(path_of(&handle), mode(plan.mode))));
+        run.restored(item, "mode", handle.and_then(|handle| rustix::fs::chmod(path_of(&handle), mode(plan.mode))));
         if plan.xattrs {
             set_xattrs(run, item, is_acl, set);
         }
     }
     if let Some(times) = run.rules.times(entry) {
-        step("time", rustix::fs::utimensat(directory, name, &times, AtFlags::SYMLINK_NOFOLLOW));
+        run.restored(item, "time", rustix::fs::utimensat(directory, name, &times, AtFlags::SYMLINK_NOFOLLOW));
     }
     Ok(())
 }
 
-/// Makes directory `number` of the tree, whose parent comes before it.
+/// Creates directory `number` of the tree, whose parent precedes it.
 pub(super) fn make_directory(run: &Run<'_>, tree: &mut Tree, number: u32) -> Result<()> {
     let made = tree.check(tree.node(number).parent()).and_then(|()| make_or_find(run, tree, number));
     if made.is_err() {
@@ -103,12 +103,12 @@ pub(super) fn make_directory(run: &Run<'_>, tree: &mut Tree, number: u32) -> Res
         (Ok(_), None) => Ok(()),
         (Err(fault), Some(item)) => run.failed(item, fault),
         (Err(Fault::Stop(error)), None) => Err(error),
-        // What lies below it will be named.
+        // The entries below it are reported.
         (Err(_), None) => Ok(()),
     }
 }
 
-/// Makes a directory or finds it there. Where something else stands it gets another name, or that makes room, as the policy has it.
+/// Creates a directory, or finds an existing one. If another kind of file has its name, the policy decides which of the two is renamed or removed.
 fn make_or_find(run: &Run<'_>, tree: &mut Tree, number: u32) -> Result<Action, Fault> {
     let mut action = Action::Create;
     let mut made = tree.make(number);
@@ -117,7 +117,7 @@ fn make_or_find(run: &Run<'_>, tree: &mut Tree, number: u32) -> Result<Action, F
         if overwrite == Overwrite::Rename {
             action = Action::Rename;
             let name = tree.node(number).name().to_vec();
-            // That of another directory of the archive is not for this one: both would be one.
+            // It must not get the name of another directory of the archive.
             let item = tree.node(number).item.clone();
             let is_free = |other: &Vec<u8>| item.as_ref().is_none_or(|item| !run.is_beside(item, other));
             made = tree.make_under(number, other_names(&name).filter(is_free));
@@ -132,12 +132,12 @@ fn make_or_find(run: &Run<'_>, tree: &mut Tree, number: u32) -> Result<Action, F
         Ok(()) => Ok(Action::Merge),
         Err(errno) => Err(match run.refused(parent, "make directory", name, errno) {
             Refusal::Fault(fault) => fault,
-            Refusal::Exists => Fault::omit("something of this name exists"),
+            Refusal::Exists => Fault::skip(NAME_EXISTS),
         }),
     }
 }
 
-/// Takes away what stands in the place of a directory and is none, if that is what the policy wants.
+/// Removes or renames a file that has the name of a directory, if the policy permits it.
 fn make_room(tree: &Tree, number: u32, overwrite: Overwrite) -> Result<Action, Fault> {
     let node = tree.node(number);
     let name = node.name();
@@ -147,22 +147,22 @@ fn make_room(tree: &Tree, number: u32, overwrite: Overwrite) -> Result<Action, F
         set_aside(&parent, name).map_err(|errno| Fault::system("rename", name, errno))?;
         return Ok(Action::Backup);
     }
-    let there = rustix::fs::statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW)
+    let existing = rustix::fs::statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW)
         .map_err(|errno| Fault::system("look at existing file", name, errno))?;
-    if !gives_way(&there, overwrite, modified) {
-        return Err(Fault::omit(OTHER_IN_THE_WAY));
+    if !is_replaced(&existing, overwrite, modified) {
+        return Err(Fault::skip(OTHER_IN_THE_WAY));
     }
     rustix::fs::unlinkat(&parent, name, AtFlags::empty()).map_err(|errno| Fault::system("remove", name, errno))?;
     Ok(Action::Replace)
 }
 
-/// Gives a directory, in which nothing more is made, its mode, owner, attributes and time.
+/// Restores mode, owner, attributes and time of a directory after its last entry was created.
 pub(super) fn finish_directory(run: &Run<'_>, tree: &Tree, number: u32) -> Result<(), Fault> {
     let node = tree.node(number);
     let known = node.item.as_ref().filter(|item| !item.entry.implied);
     let (bits, known, dated) = match node.made {
         Made::New => (Some(run.rules.default_directory_mode()), known, None),
-        // What is made in it gives it another time; but an extraction that goes on with an earlier one shall end like one that was never stopped.
+        // Its time changes with each new entry. It is restored, so that a resumed extraction has the same result as an uninterrupted one.
         Made::Old { locked, dated } => {
             (locked, known.filter(|_| run.options.sink.overwrite == Overwrite::Replace), known.filter(|_| dated))
         }
@@ -177,32 +177,25 @@ pub(super) fn finish_directory(run: &Run<'_>, tree: &Tree, number: u32) -> Resul
         if let Some(bits) = bits {
             chmod_handle(&handle, mode(bits)).map_err(fail)?;
         }
-        if let Some(item) = dated
-            && let Err(errno) = run.rules.keep_time(&handle, item.entry.modified)
-        {
-            run.degraded(item, format!("time not restored: {}", reason(errno)));
+        if let Some(item) = dated {
+            run.restored(item, "time", run.rules.keep_time(&handle, item.entry.modified));
         }
         return Ok(());
     };
     let plan = run.rules.plan(Kind::Directory, &item.entry.metadata, tree.node(node.parent()).group);
-    let step = |what: &str, result: Result<(), Errno>| {
-        if let Err(errno) = result {
-            run.degraded(item, format!("{what} not restored: {}", reason(errno)));
-        }
-    };
     if let Some((user, group)) = plan.ids() {
-        step("owner", rustix::fs::fchown(&*handle, user, group));
+        run.restored(item, "owner", rustix::fs::fchown(&*handle, user, group));
     }
     let set = |name: &[u8], value: &[u8]| rustix::fs::fsetxattr(&*handle, name, value, XattrFlags::empty());
     if plan.xattrs {
         set_xattrs(run, item, |name| !is_acl(name), set);
     }
-    step("mode", chmod_handle(&handle, mode(plan.mode)));
+    run.restored(item, "mode", chmod_handle(&handle, mode(plan.mode)));
     if plan.xattrs {
         set_xattrs(run, item, is_acl, set);
     }
     if let Some(times) = run.rules.times(&item.entry) {
-        step("time", rustix::fs::futimens(&*handle, &times));
+        run.restored(item, "time", rustix::fs::futimens(&*handle, &times));
     }
     Ok(())
 }

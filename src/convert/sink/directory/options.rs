@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use nra_format::entry::{Entry, Timestamp};
 use nra_format::error::Result;
 
-/// Where the entries go.
+/// The directory that entries are extracted to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DirectoryTarget {
-    /// Exactly this directory, made when it is missing. A symlink to a directory is followed: it is what the user named.
+    /// Exactly this directory, created if it is missing. A symlink to a directory is followed, because the user named it.
     Exactly(PathBuf),
-    /// `base` when everything selected lies below one name, otherwise the folder `name` in it. A symlink of that name is not followed.
+    /// `base` if all selected entries are below one name, otherwise the folder `name` in it. A symlink of that name is not followed.
     Auto {
         /// An existing directory.
         base: PathBuf,
@@ -19,37 +19,37 @@ pub enum DirectoryTarget {
     },
 }
 
-/// What happens where something stands in the place of an entry. Directories always merge. Where a directory stands and something else goes, or the
-/// other way round, what the policy leaves there costs the entry, with all that lies below it, and a warning; a directory is never removed.
+/// How a conflict with an existing file is resolved. Directories are always merged. If one of the two is a directory and the policy keeps the existing
+/// file, the entry and everything below it is skipped with a warning. A directory is never removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Overwrite {
-    /// Stop before anything is written.
+    /// Fail before anything is written.
     #[default]
     Refuse,
-    /// Replace it, atomically, once the new content is whole.
+    /// Replace it atomically when the new content is complete.
     Replace,
-    /// Leave it and skip the entry.
+    /// Keep it and skip the entry.
     Skip,
-    /// Replace it if it is older than the entry, otherwise leave it.
+    /// Replace it if it is older than the entry, otherwise keep it.
     KeepNewer,
-    /// Rename it to `name~` (`name~2` and so on if that exists), once the new content is whole.
+    /// Rename it to `name~` (`name~2` and so on if that exists) when the new content is complete.
     Backup,
-    /// Give the entry another name: `name (2).ext`. What lies below a directory goes with it.
+    /// Give the entry another name: `name (2).ext`. Entries below a renamed directory follow it.
     Rename,
 }
 
-/// Something that stands where an entry goes.
+/// An existing file at the path of an entry.
 #[derive(Debug, Clone, Copy)]
 pub struct Conflict<'a> {
-    /// The entry; or the first one below a directory that the archive does not have as an entry, or that is not selected.
+    /// The entry; or the first one below a directory that is not an entry or not selected.
     pub entry: &'a Entry,
     /// Path below the target.
     pub path: &'a [u8],
-    /// A directory goes there.
+    /// The path is that of a directory of the archive.
     pub wants_directory: bool,
-    /// A directory is there.
+    /// The existing file is a directory.
     pub is_directory: bool,
-    /// Length of what is there, bytes.
+    /// Length of the existing file, bytes.
     pub size: u64,
     /// Its time of modification.
     pub modified: Timestamp,
@@ -58,74 +58,74 @@ pub struct Conflict<'a> {
 /// Answer to a [`Conflict`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Answer {
-    /// What to do.
+    /// How to resolve the conflict.
     pub overwrite: Overwrite,
-    /// Do the same with all conflicts that follow.
+    /// Resolve all following conflicts in the same way.
     pub all: bool,
 }
 
-/// What was done with an entry, or would be in a dry run.
+/// The result for an entry, or the expected result in a dry run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
-    /// Made.
+    /// Created.
     Create,
-    /// Made in place of what was there.
+    /// Created in place of an existing file.
     Replace,
-    /// Made; what was there has another name now.
+    /// Created; the existing file was renamed.
     Backup,
-    /// Made under another name.
+    /// Created under another name.
     Rename,
-    /// Made as a hard link of an entry made before.
+    /// Created as a hard link to an earlier entry.
     Link,
-    /// Not made because something is there.
+    /// Skipped because the path exists.
     Keep,
-    /// The directory was there.
+    /// The directory existed.
     Merge,
-    /// Not made, nor is anything else: something is there, and the policy does not settle it.
+    /// The policy does not settle a conflict, so nothing is extracted.
     Refuse,
 }
 
-/// One entry that is done with.
+/// A processed entry.
 #[derive(Debug, Clone, Copy)]
 pub struct Event<'a> {
     /// The entry.
     pub entry: &'a Entry,
     /// Path below the target.
     pub path: &'a [u8],
-    /// What was done.
+    /// The result.
     pub action: Action,
 }
 
-/// Asks about a conflict. An error ends the extraction before anything is written.
+/// Asks how to resolve a conflict. An error ends the extraction before anything is written.
 pub type Ask<'a> = &'a (dyn Fn(&Conflict<'_>) -> Result<Answer> + Sync);
 
-/// Learns of each entry that is done; called from several threads.
+/// Receives each processed entry. Called from several threads.
 pub type Observe<'a> = &'a (dyn Fn(&Event<'_>) + Sync);
 
 /// A directory that entries are extracted to.
 ///
 /// Owners are restored when running as root, unless [`MetadataPolicy::owner`](crate::MetadataPolicy::owner) omits them; with
-/// [`OwnerPolicy::Ids`](crate::OwnerPolicy::Ids) ids are restored as they are, even when the archive has names. Before anything is written,
-/// [`Limits::bytes`](crate::Limits::bytes) is compared with the content; hard links of one file count once.
+/// [`OwnerPolicy::Ids`](crate::OwnerPolicy::Ids) IDs are restored even if the archive has names. [`Limits::bytes`](crate::Limits::bytes) is checked
+/// before anything is written. Hard links of one file count once.
 #[derive(Clone)]
 pub struct DirectorySink<'a> {
-    /// Which directory.
+    /// The directory.
     pub target: DirectoryTarget,
-    /// What happens to existing files.
+    /// How conflicts with existing files are resolved.
     pub overwrite: Overwrite,
     /// Asks for each conflict, instead of `overwrite`.
     pub ask: Option<Ask<'a>>,
     /// Remove this many components at the start of each path; entries with no more than that are skipped.
     pub strip_components: usize,
-    /// Make files only, all directly in the target.
+    /// Create files only, all directly in the target.
     pub flat: bool,
-    /// Restore set-id bits and file capabilities, and make device nodes.
+    /// Restore set-id bits and file capabilities, and create device nodes.
     pub special: bool,
-    /// Restore modes exactly (`true`) or without the bits of the umask; `None` = exactly when running as root, as tar does.
+    /// Restore modes exactly (`true`) or without the bits of the umask. `None`: exactly when running as root, as tar does.
     pub exact_modes: Option<bool>,
-    /// Bits removed from modes; `None` = the umask of the process.
+    /// Bits removed from modes. `None`: the umask of the process.
     pub umask: Option<u32>,
-    /// Learns of each entry that is done.
+    /// Receives each processed entry.
     pub observe: Option<Observe<'a>>,
 }
 
@@ -146,39 +146,39 @@ impl DirectorySink<'_> {
     }
 }
 
-/// What an extraction did. Hard links count as files.
+/// Statistics of an extraction. Hard links count as files.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DirectoryStats {
-    /// Directory that the entries went to.
+    /// The target directory.
     pub target: PathBuf,
-    /// Files made.
+    /// Files created.
     pub files: u64,
-    /// Those of them that are hard links of others.
+    /// Files that are hard links to others.
     pub links: u64,
-    /// Directories made or merged.
+    /// Directories created or merged.
     pub directories: u64,
-    /// Symlinks made.
+    /// Symlinks created.
     pub symlinks: u64,
-    /// Fifos and devices made.
+    /// Fifos and devices created.
     pub specials: u64,
-    /// Content of the files made, of each hard link and holes too, bytes.
+    /// Content of the files, bytes, including holes and each hard link.
     pub bytes: u64,
-    /// Entries made under another name because something was there.
+    /// Entries created under another name because their path existed.
     pub renamed: u64,
-    /// Things that were there and have another name now.
+    /// Existing files that were renamed.
     pub backups: u64,
-    /// Entries not made because something was there.
+    /// Entries skipped because their path existed.
     pub kept: u64,
-    /// Entries not made although they were selected, damaged ones among them.
-    pub omitted: u64,
-    /// Entries not made because the archive is damaged.
+    /// Selected entries that could not be created, including damaged ones.
+    pub skipped: u64,
+    /// Entries skipped because the archive is damaged.
     pub damaged: u64,
-    /// Entries of which [`DirectorySink::special`] would bring back more: devices, set-id bits, capabilities.
+    /// Entries that [`DirectorySink::special`] would restore more completely: devices, set-id bits, capabilities.
     pub untrusted: u64,
 }
 
 impl DirectoryStats {
-    /// Returns the number of entries that were made or merged.
+    /// Returns the number of entries that were created or merged.
     pub fn made(&self) -> u64 {
         self.files + self.directories + self.symlinks + self.specials
     }

@@ -1,15 +1,15 @@
-//! What is made together: batches of entries, bounded by memory, and the directories that they need.
+//! Divides entries into batches that are bounded by memory, with the directories that they need.
 
 use std::collections::HashSet;
 
-use super::item::{Item, split};
+use super::selected::{SelectedEntry, split};
 use super::tree::{ROOT, Tree};
 use nra_format::entry::Kind;
 
-/// Something to make, and the number of the directory it goes to.
-pub(super) type Job = (Item, u32);
+/// An entry to create, and the number of its directory.
+pub(super) type Job = (SelectedEntry, u32);
 
-/// What is made in one go.
+/// Entries that are created together.
 #[derive(Default)]
 pub(super) struct Batch {
     /// Files with content of their own.
@@ -18,10 +18,10 @@ pub(super) struct Batch {
     pub links: Vec<Job>,
     /// Fifos and devices.
     pub specials: Vec<Job>,
-    /// Symlinks: made last, though they are never followed.
+    /// Symlinks. They are created last, although none is followed.
     pub symlinks: Vec<Job>,
-    /// Entries that can't be made, and why.
-    pub refused: Vec<(Item, &'static str)>,
+    /// Entries that can't be created, and why.
+    pub rejected: Vec<(SelectedEntry, &'static str)>,
 }
 
 /// Assigns entries, in path order, to directories.
@@ -30,30 +30,30 @@ pub(super) struct Planner {
     chain: Vec<(u32, usize)>,
     /// Path of the last of them.
     path: Vec<u8>,
-    /// Hard link groups that were met.
+    /// Hard link groups of earlier entries.
     groups: HashSet<u64>,
-    clashes: Clashes,
+    collisions: Collisions,
 }
 
-/// Finds entries that can't be made beside those before them, in path order.
-pub(super) struct Clashes {
-    /// Path of the last entry that is not a directory: nothing can lie below it.
+/// Detects entries that collide with earlier ones, in path order.
+pub(super) struct Collisions {
+    /// Path of the last entry that is not a directory. No entry can be below it.
     blocked: Vec<u8>,
-    /// Paths that were met, where two entries can come to the same one.
+    /// Paths of earlier entries, if two entries can have the same path.
     seen: Option<HashSet<u128>>,
 }
 
-impl Clashes {
-    /// Starts. `ambiguous`: several entries can have the same path below the target.
+impl Collisions {
+    /// Starts. `ambiguous`: two entries can have the same path below the target.
     pub(super) fn new(ambiguous: bool) -> Self {
         Self { blocked: Vec::new(), seen: ambiguous.then(HashSet::new) }
     }
 
-    /// Fails for an entry that can't be made.
-    pub(super) fn check(&mut self, item: &Item) -> Result<(), &'static str> {
+    /// Returns an error for an entry that can't be created.
+    pub(super) fn check(&mut self, item: &SelectedEntry) -> Result<(), &'static str> {
         let path = item.path();
         if is_below(path, &self.blocked) {
-            return Err("it lies below something that is not a directory");
+            return Err("it is below an entry that is not a directory");
         }
         if item.entry.kind == Kind::Directory {
             return Ok(());
@@ -68,20 +68,20 @@ impl Clashes {
 }
 
 impl Planner {
-    /// Starts. `ambiguous`: several entries can have the same path below the target.
+    /// Starts. `ambiguous`: two entries can have the same path below the target.
     pub(super) fn new(ambiguous: bool) -> Self {
-        Self { chain: Vec::new(), path: Vec::new(), groups: HashSet::new(), clashes: Clashes::new(ambiguous) }
+        Self { chain: Vec::new(), path: Vec::new(), groups: HashSet::new(), collisions: Collisions::new(ambiguous) }
     }
 
     /// Adds an entry to `batch` and its directories to `tree`.
-    pub(super) fn add(&mut self, tree: &mut Tree, batch: &mut Batch, item: Item) {
-        if let Err(why) = self.clashes.check(&item) {
-            return batch.refused.push((item, why));
+    pub(super) fn add(&mut self, tree: &mut Tree, batch: &mut Batch, item: SelectedEntry) {
+        if let Err(why) = self.collisions.check(&item) {
+            return batch.rejected.push((item, why));
         }
         let path = item.path();
         let directory = item.entry.kind == Kind::Directory;
         let Some(parent) = self.enter(tree, split(path).0) else {
-            return batch.refused.push((item, "there are too many directories"));
+            return batch.rejected.push((item, "there are too many directories"));
         };
         if directory {
             let (len, name) = (path.len(), split(path).1.to_vec());
@@ -103,7 +103,7 @@ impl Planner {
         list.push((item, parent));
     }
 
-    /// Forgets all directories of `tree` that no later entry can be in (as long as entries come in path order).
+    /// Removes all directories of `tree` that can't contain a later entry in path order.
     pub(super) fn prune(&mut self, tree: &mut Tree) {
         let numbers: Vec<u32> = self.chain.iter().map(|(number, _)| *number).collect();
         tree.keep(&numbers);
@@ -112,17 +112,17 @@ impl Planner {
         }
     }
 
-    /// Says whether a later entry may lie in directory `number`.
+    /// Returns whether a later entry may be in directory `number`.
     pub(super) fn is_open(&self, number: u32) -> bool {
         number == ROOT || self.chain.binary_search_by_key(&number, |(of, _)| *of).is_ok()
     }
 
-    /// Returns the number of the directory `path`, adding what is missing.
+    /// Returns the number of the directory `path`. Adds missing directories.
     fn enter(&mut self, tree: &mut Tree, path: &[u8]) -> Option<u32> {
         if path != self.path {
             let same = path.iter().zip(&self.path).take_while(|(a, b)| a == b).count();
             let mut common = self.chain.partition_point(|(_, len)| *len <= same);
-            // A longer name may begin like the one that is open.
+            // The open directory's name may be a prefix of a longer name.
             if common > 0 && self.chain[common - 1].1 == same && path.get(same).is_some_and(|byte| *byte != b'/') {
                 common -= 1;
             }
@@ -150,7 +150,7 @@ impl Planner {
     }
 }
 
-/// Says whether `path` lies below `directory`; nothing lies below the empty path.
+/// Returns whether `path` is below `directory`. No path is below the empty one.
 pub(super) fn is_below(path: &[u8], directory: &[u8]) -> bool {
     !directory.is_empty() && path.len() > directory.len() && path[directory.len()] == b'/' && path.starts_with(directory)
 }
@@ -163,8 +163,8 @@ mod tests {
     use nra_format::entry::Entry;
     use nra_format::path::EntryPath;
 
-    fn item(path: &str, kind: Kind) -> Item {
-        Item { entry: Entry::new(EntryPath::try_from(path).unwrap(), kind), start: 0 }
+    fn item(path: &str, kind: Kind) -> SelectedEntry {
+        SelectedEntry { entry: Entry::new(EntryPath::try_from(path).unwrap(), kind), start: 0 }
     }
 
     fn plan(paths: &[&str]) -> (Vec<String>, Batch) {
@@ -182,22 +182,22 @@ mod tests {
     }
 
     #[test]
-    fn directories_are_made_once_and_before_what_is_in_them() {
+    fn directories_are_planned_once_before_their_entries() {
         let (directories, batch) = plan(&["a/", "a/b/", "a/b/x", "a/bc/y", "a/c/d/e/z", "a/c/d/w", "a!", "ab/", "top"]);
         assert_eq!(directories, ["a", "a/b", "a/bc", "a/c", "a/c/d", "a/c/d/e", "ab"]);
         assert_eq!(batch.files.len(), 6);
-        assert!(batch.refused.is_empty());
+        assert!(batch.rejected.is_empty());
     }
 
     #[test]
-    fn nothing_lies_below_a_file() {
+    fn entries_below_a_file_are_rejected() {
         let (directories, batch) = plan(&["a", "a/b", "a/c/d", "ab"]);
         assert!(directories.is_empty());
-        assert_eq!(batch.refused.len(), 2);
+        assert_eq!(batch.rejected.len(), 2);
     }
 
     #[test]
-    fn the_chain_survives_pruning() {
+    fn pruning_keeps_open_directories() {
         let here = rustix::fs::open(".", rustix::fs::OFlags::RDONLY, rustix::fs::Mode::empty()).unwrap();
         let (mut tree, mut batch, mut planner) = (Tree::new(Arc::new(here)), Batch::default(), Planner::new(false));
         for path in ["a/x", "b/c/x", "b/d/x"] {

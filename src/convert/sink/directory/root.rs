@@ -1,4 +1,4 @@
-//! The directory that everything goes to.
+//! The target directory.
 
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
@@ -20,18 +20,18 @@ use nra_format::top::Top;
 
 /// The target: where it is, and its handle if it exists.
 pub(super) struct Root {
-    /// Path for people.
+    /// Path for messages.
     pub path: PathBuf,
-    /// Open handle, unless it has to be made.
+    /// Open handle; `None` if the directory must be created.
     pub handle: Option<Arc<OwnedFd>>,
-    /// It is empty, so that nothing can stand in the way.
+    /// It is empty or missing, so no conflicts are possible.
     pub empty: bool,
-    /// Directory that it is in, and its name there; otherwise it is found by its path.
+    /// Its parent directory and its name there; `None` if it is opened by its path.
     inside: Option<(OwnedFd, Vec<u8>)>,
 }
 
 impl Root {
-    /// Finds the target. `folder`: what goes there is not all below one name.
+    /// Opens the target. `folder`: the entries have several top-level names.
     pub(super) fn find(target: &DirectoryTarget, folder: bool) -> Result<Self> {
         match target {
             DirectoryTarget::Auto { name, .. } if !is_one_name(name) => {
@@ -75,8 +75,7 @@ impl Root {
         Self { path, handle: handle.map(Arc::new), empty, inside }
     }
 
-    /// Returns the handle, making the directory when it is missing, and whether that was so: nobody else sees what is made in it then, before
-    /// [`finish`].
+    /// Returns the handle, and whether the directory was created. A new one is private until [`finish`].
     pub(super) fn make(&self, rules: &Rules) -> Result<(Arc<OwnedFd>, bool)> {
         if let Some(handle) = &self.handle {
             return Ok((Arc::clone(handle), false));
@@ -96,14 +95,14 @@ impl Root {
     }
 }
 
-/// Says whether `name` leads to something in a directory, and nowhere else.
+/// Returns whether `name` is a single name in a directory.
 fn is_one_name(name: &[u8]) -> bool {
     let mut components = Path::new(std::ffi::OsStr::from_bytes(name)).components();
     matches!(components.next(), Some(Component::Normal(first)) if first.as_bytes() == name) && components.next().is_none()
 }
 
-/// Restores what `attributes` of the archive say of the directory that was packed, on a target made for it; one of which they say nothing
-/// becomes like any new directory.
+/// Restores the metadata of the packed directory from `attributes` of the archive on a new target. Without such metadata the target gets the
+/// mode of any new directory.
 pub(super) fn finish(handle: &OwnedFd, path: &Path, attributes: &[Attribute], rules: &Rules, monitor: &dyn Monitor) {
     let Top { mode: bits, owner, modified, xattrs } = Top::of_archive(attributes);
     let metadata = Metadata { mode: bits.unwrap_or(0), owner, attributes: xattrs.into() };
@@ -128,7 +127,7 @@ pub(super) fn finish(handle: &OwnedFd, path: &Path, attributes: &[Attribute], ru
         }
     };
     set(false);
-    // What it has inherited from the directory that it is in stays.
+    // Bits that it inherited from its parent stay.
     let inherited = stat.map_or(0, |stat| stat.st_mode & 0o7000);
     let bits = if bits.is_some() { plan.mode } else { inherited | rules.default_directory_mode() };
     step("mode", rustix::fs::fchmod(handle, mode(bits)));
@@ -138,13 +137,13 @@ pub(super) fn finish(handle: &OwnedFd, path: &Path, attributes: &[Attribute], ru
     }
 }
 
-/// Warns when the file system of `handle` has less room than is needed.
+/// Warns if the file system of `handle` has less free space than needed.
 pub(super) fn check_space(handle: &OwnedFd, path: &Path, needed: u64, monitor: &dyn Monitor) {
     let Ok(system) = rustix::fs::fstatvfs(handle) else { return };
     let free = system.f_bavail.saturating_mul(system.f_frsize);
-    // Some virtual file systems claim to have no blocks at all.
+    // Some virtual file systems report no blocks.
     if system.f_blocks > 0 && free < needed {
-        // To the tenth of a MiB: what is less does not matter here.
+        // A tenth of a MiB is precise enough.
         let [needed, free] = [needed, free].map(|bytes| format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20)));
         let message = format!("the content takes up to {needed}, but only {free} are free");
         monitor.warn(Warning::remark(bytes(path), message));
@@ -160,7 +159,7 @@ fn open(path: &Path) -> Result<OwnedFd, Errno> {
     }
 }
 
-/// Makes a directory for nobody else, and what is missing above it with the mode `above`. `false` when somebody else has made it.
+/// Creates a private directory, and missing ones above it with the mode `above`. Returns `false` if another process created it.
 fn make_all(path: &Path, above: Mode) -> Result<bool, Errno> {
     let missing: Vec<&Path> = path
         .ancestors()
@@ -195,7 +194,7 @@ mod tests {
     use crate::sink::directory::{DirectorySink, Settings};
 
     #[test]
-    fn the_folder_is_one_name() {
+    fn folder_must_be_a_single_name() {
         for good in ["a", "...", ".a", "a b", "-"] {
             assert!(is_one_name(good.as_bytes()), "{good}");
         }
@@ -205,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_target_is_private_until_it_is_opened_up() {
+    fn new_target_is_private_until_finished() {
         let folder = tempfile::tempdir().unwrap();
         let status = |path: &Path| rustix::fs::stat(path).unwrap().st_mode & 0o7777;
         let mut sink = DirectorySink::new(DirectoryTarget::Exactly(".".into()));

@@ -1,4 +1,4 @@
-//! Which metadata is restored: modes, owners, times, extended attributes.
+//! Decides which metadata is restored: modes, owners, times, extended attributes.
 
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,7 +21,7 @@ const SET_USER: u32 = 0o4000;
 const SET_GROUP: u32 = 0o2000;
 /// Both.
 pub(super) const SET_ID: u32 = SET_USER | SET_GROUP;
-/// Attribute that gives a program the powers of root.
+/// Attribute that gives a program privileges of root.
 const CAPABILITY: &[u8] = b"security.capability";
 
 /// Sticky bit.
@@ -29,26 +29,25 @@ const STICKY: u32 = 0o1000;
 /// Label of a security policy.
 const SELINUX: &[u8] = b"security.selinux";
 
-/// What of an entry's metadata is restored.
+/// The metadata of an entry that is restored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Plan {
     /// Mode bits.
     pub mode: u32,
-    /// Owner, if it is to be set.
+    /// Owner to set.
     pub owner: Option<(u32, u32)>,
-    /// Extended attributes are to be set.
+    /// Set extended attributes.
     pub xattrs: bool,
 }
 
-/// Decides for each entry.
-#[derive(Debug)]
+/// Decides which metadata of each entry is restored.
 pub(super) struct Rules {
     root: bool,
-    /// Bits taken from modes that the archive knows.
+    /// Bits removed from the modes of entries.
     mask: u32,
-    /// Bits taken from modes that it doesn't know.
+    /// Bits removed from the mode of a directory whose mode is unknown.
     umask: u32,
-    /// Bits that the system takes from modes at creation.
+    /// Bits that the system removes at creation.
     process_umask: u32,
     special: bool,
     owner: bool,
@@ -58,11 +57,11 @@ pub(super) struct Rules {
     user: u32,
     group: u32,
     accounts: Accounts,
-    /// Devices that were not made.
+    /// Number of skipped devices.
     devices: AtomicU64,
-    /// Entries that lost set-id bits or capabilities.
+    /// Number of entries without their set-id bits or capabilities.
     stripped: AtomicU64,
-    /// Entries that lost attributes that only root can set.
+    /// Number of entries without attributes that only root can set.
     privileged: AtomicU64,
 }
 
@@ -92,14 +91,14 @@ impl Rules {
         }
     }
 
-    /// Returns what of `metadata` is restored on something of `kind` that is made in a directory with the inherited `group`.
+    /// Returns what is restored on a new file of `kind` in a directory with the inherited `group`.
     pub(super) fn plan(&self, kind: Kind, metadata: &Metadata, group: Option<u32>) -> Plan {
         let mut mode = u32::from(metadata.mode) & 0o7777 & !self.mask;
         let ids = metadata.owner.as_ref().and_then(|owner| self.ids(owner));
         let own = (self.user, group.unwrap_or(self.group));
         if !self.special {
             mode &= !SET_ID;
-            // Without meaning on files, but other systems differ.
+            // The sticky bit has no effect on files here, but has on other systems.
             if kind != Kind::Directory {
                 mode &= 0o777;
             }
@@ -109,8 +108,7 @@ impl Rules {
         Plan { mode, owner: ids.filter(|ids| self.owner && *ids != own), xattrs: self.attributes(metadata).next().is_some() }
     }
 
-    /// Returns the set-id bits that would make a file run as somebody else than the archive says: those of an owner or a group that it does not
-    /// get.
+    /// Returns the set-id bits that would give a program another identity than that in the archive, because its owner or group is not restored.
     fn foreign_set_id(&self, ids: Option<(u32, u32)>, own: (u32, u32)) -> u32 {
         match ids {
             Some(_) if self.owner => 0,
@@ -119,13 +117,13 @@ impl Rules {
         }
     }
 
-    /// Counts a file that lost its set-id bits.
+    /// Counts a file without its set-id bits.
     pub(super) fn strip(&self) {
         self.stripped.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts an entry of which something is not restored by intent: set-id bits, the sticky bit of a file, capabilities, what
-    /// only root can set.
+    /// Counts an entry if a property is deliberately not restored: set-id bits, the sticky bit of a file, capabilities, attributes
+    /// that only root can set.
     pub(super) fn note_stripped(&self, kind: Kind, metadata: &Metadata) {
         let kept = match kind {
             Kind::Symlink => return self.note_privileged(metadata),
@@ -140,14 +138,14 @@ impl Rules {
     }
 
     fn note_privileged(&self, metadata: &Metadata) {
-        // The system labels new files by itself.
+        // The system sets the label of new files.
         let lost = |a: &Attribute| a.is_system_xattr() && &*a.name != SELINUX;
         if !self.root && self.xattrs && metadata.attributes.iter().any(lost) {
             self.privileged.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// Warns once of what [`Rules::note_stripped`] counted.
+    /// Warns about the entries that [`Rules::note_stripped`] counted.
     pub(super) fn warn_stripped(&self, monitor: &dyn Monitor) {
         let warn = |count: &AtomicU64, what: &str, why: &str| {
             let entries = match count.load(Ordering::Relaxed) {
@@ -158,37 +156,37 @@ impl Rules {
             let message = format!("{what} of {entries} not restored{why}");
             monitor.warn(Warning::remark([], message));
         };
-        let why = if self.special { ": the owner that they are for is not told, or not restored" } else { "" };
+        let why = if self.special { ": their owner is unknown or not restored" } else { "" };
         warn(&self.stripped, "set-id bits or capabilities", why);
         warn(&self.privileged, "security or trusted attributes", ": only root can set them");
     }
 
-    /// Returns how many entries came back only in part, or not at all, because nothing special was asked for.
+    /// Returns the number of entries that `special` would restore more completely.
     pub(super) fn untrusted(&self) -> u64 {
         self.devices.load(Ordering::Relaxed) + self.stripped.load(Ordering::Relaxed)
     }
 
-    /// Returns the mode of a directory of which the archive knows nothing.
+    /// Returns the mode of a directory that is not an entry.
     pub(super) fn default_directory_mode(&self) -> u32 {
         0o777 & !self.umask
     }
 
-    /// Says whether times are restored.
+    /// Returns whether times are restored.
     pub(super) fn restores_times(&self) -> bool {
         self.times
     }
 
-    /// Says whether a mode given at creation comes out as it is.
+    /// Returns whether the system sets this mode unchanged at creation.
     pub(super) fn survives_creation(&self, mode: u32) -> bool {
         mode & (self.process_umask | SET_ID) == 0
     }
 
-    /// Fails for a kind that is not made.
+    /// Returns an error for a kind that is not created.
     pub(super) fn admit(&self, kind: Kind) -> Result<(), Fault> {
         match kind {
             Kind::CharacterDevice | Kind::BlockDevice if !self.special => {
                 self.devices.fetch_add(1, Ordering::Relaxed);
-                Err(Fault::omit("skipped: a device"))
+                Err(Fault::skip("skipped: a device"))
             }
             _ => Ok(()),
         }
@@ -199,7 +197,7 @@ impl Rules {
         entry.modified.filter(|_| self.times).map(timestamps)
     }
 
-    /// Gives a directory that was there its time again, if times are restored and it has another one by now.
+    /// Restores the time of an existing directory, if times are restored and it has changed.
     pub(super) fn keep_time(&self, handle: &OwnedFd, time: Option<Timestamp>) -> Result<(), Errno> {
         let Some(time) = time.filter(|_| self.times) else { return Ok(()) };
         if modified(&rustix::fs::fstat(handle)?) == time { Ok(()) } else { rustix::fs::futimens(handle, &timestamps(time)) }
@@ -215,7 +213,7 @@ impl Rules {
         })
     }
 
-    /// Returns the ids of an owner on this system: by name if it is known here, as it was otherwise.
+    /// Returns the IDs of an owner on this system: by name if the name is known here, otherwise the stored IDs.
     fn ids(&self, owner: &Owner) -> Option<(u32, u32)> {
         let mut user = u32::try_from(owner.user_id).ok();
         let mut group = u32::try_from(owner.group_id).ok();
@@ -223,13 +221,13 @@ impl Rules {
             user = self.accounts.user_id(&owner.user).or(user);
             group = self.accounts.group_id(&owner.group).or(group);
         }
-        // The highest id means "leave it" to the system.
+        // The highest ID means "do not change" to the system.
         user.zip(group).filter(|(user, group)| *user != u32::MAX && *group != u32::MAX)
     }
 }
 
 impl Plan {
-    /// Returns user and group for the system, if they are to be set.
+    /// Returns user and group to set, as the system calls take them.
     pub(super) fn ids(&self) -> Option<(Option<Uid>, Option<Gid>)> {
         self.owner.map(|(user, group)| (Some(Uid::from_raw(user)), Some(Gid::from_raw(group))))
     }
@@ -239,16 +237,16 @@ fn is_xattr(attribute: &Attribute, name: &[u8]) -> bool {
     attribute.namespace == Namespace::Xattr && *attribute.name == *name
 }
 
-/// Returns times for the system; the time of last access is left alone.
+/// Returns times for the system calls. The time of last access is not changed.
 pub(super) fn timestamps(modified: Timestamp) -> Timestamps {
     Timestamps {
         last_access: Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT },
-        // Larger values have a meaning of their own.
+        // Larger values are special.
         last_modification: Timespec { tv_sec: modified.seconds, tv_nsec: modified.nanoseconds.min(999_999_999).into() },
     }
 }
 
-/// Returns the time of modification that a status tells.
+/// Returns the modification time in a status.
 #[allow(clippy::useless_conversion, reason = "the type differs between systems")]
 pub(super) fn modified(stat: &Stat) -> Timestamp {
     Timestamp { seconds: i64::from(stat.st_mtime), nanoseconds: u32::try_from(stat.st_mtime_nsec).unwrap_or(0) }
@@ -286,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn set_id_bits_need_their_owner() {
+    fn set_id_bits_need_restored_owner() {
         let of = |user: u32, group: u32| {
             let owner = Owner { user_id: user.into(), group_id: group.into(), ..Owner::default() };
             Metadata { mode: 0o7755, owner: Some(owner), ..Metadata::default() }

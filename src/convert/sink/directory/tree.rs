@@ -1,45 +1,45 @@
-//! Directories below the target, reached through handles.
+//! Directories below the target, opened through handles.
 //!
-//! Nothing here resolves a path of more than one component: each directory is opened from the handle of its parent, without
-//! following a symlink. So no name in an archive and no symlink, old or new, leads out of the target, and the length of a path
-//! does not matter. Handles are kept in a cache of bounded size and reopened from the nearest ancestor that is in it.
+//! No path of more than one component is resolved. Each directory is opened from the handle of its parent, without following a
+//! symlink. No name in an archive and no symlink can therefore refer to a file outside the target, and the length of paths is not
+//! limited. A cache of bounded size keeps handles. Others are reopened from the nearest cached ancestor.
 
-use std::collections::{HashMap, VecDeque};
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use rustix::fs::{Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::fault::Fault;
-use super::item::{Item, joined};
 use super::rules::modified;
+use super::selected::{SelectedEntry, joined};
+use crate::handles::HandleCache;
 use crate::proc::path_of;
 use nra_format::entry::Timestamp;
 
 /// Number of the target itself.
 pub(super) const ROOT: u32 = 0;
-/// Handles kept, if the system allows at least four times as many open files; otherwise a quarter of what it allows.
+/// Maximum number of cached handles. At most a quarter of the open files that the system allows are used.
 const MAX_HANDLES: u64 = 4_096;
 
-/// Why an entry is skipped whose directory is missing.
-pub(super) const UNMADE: &str = "its directory could not be made";
+/// Why an entry is skipped if its directory is missing.
+pub(super) const UNMADE: &str = "its directory could not be created";
 
-/// What became of a directory.
+/// State of a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Made {
-    /// Nothing yet.
+    /// Not created yet.
     No,
-    /// It was created.
+    /// Created.
     New,
-    /// It was there.
+    /// It existed.
     Old {
-        /// Its mode, if its owner lacked permission.
+        /// Its mode, if it denied access to its owner.
         locked: Option<u32>,
-        /// It had the time of its entry, as an earlier extraction leaves it.
+        /// It had the time of its entry, as after an earlier extraction.
         dated: bool,
     },
-    /// It could not be made.
+    /// It could not be created.
     Failed,
 }
 
@@ -47,11 +47,11 @@ pub(super) enum Made {
 pub(super) struct Node {
     parent: u32,
     name: Box<[u8]>,
-    /// The entry, unless it is only implied by what lies below.
-    pub item: Option<Item>,
-    /// What became of it.
+    /// The entry; `None` if it is only implied by entries below it.
+    pub item: Option<SelectedEntry>,
+    /// Its state.
     pub made: Made,
-    /// Group that new files in it get, if not that of the process.
+    /// Group of new files in it, if it differs from that of the process.
     pub group: Option<u32>,
 }
 
@@ -61,30 +61,17 @@ impl Node {
         &self.name
     }
 
-    /// Returns the number of the directory that it is in.
+    /// Returns the number of its parent.
     pub(super) fn parent(&self) -> u32 {
         self.parent
     }
-}
-
-#[derive(Default)]
-struct Handles {
-    map: HashMap<u32, Arc<OwnedFd>>,
-    order: VecDeque<u32>,
-}
-
-/// Returns how many handles are kept.
-fn max_handles() -> usize {
-    let allowed = rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(u64::MAX);
-    usize::try_from((allowed / 4).clamp(1, MAX_HANDLES)).expect("not many")
 }
 
 /// The directories in use. Number [`ROOT`] is the target.
 pub(super) struct Tree {
     nodes: Vec<Node>,
     root: Arc<OwnedFd>,
-    handles: Mutex<Handles>,
-    max_handles: usize,
+    handles: HandleCache<u32>,
 }
 
 impl Tree {
@@ -92,7 +79,7 @@ impl Tree {
     pub(super) fn new(root: Arc<OwnedFd>) -> Self {
         let group = rustix::fs::fstat(&*root).ok().and_then(|stat| inherited_group(&stat));
         let node = Node { parent: ROOT, name: Box::default(), item: None, made: Made::Old { locked: None, dated: false }, group };
-        Self { nodes: vec![node], root, handles: Mutex::default(), max_handles: max_handles() }
+        Self { nodes: vec![node], root, handles: HandleCache::new(MAX_HANDLES) }
     }
 
     /// Returns the number of directories, the target included.
@@ -100,8 +87,8 @@ impl Tree {
         u32::try_from(self.nodes.len()).expect("push checks that the number fits")
     }
 
-    /// Adds a directory and returns its number. `None` when there are too many.
-    pub(super) fn push(&mut self, parent: u32, name: &[u8], item: Option<Item>) -> Option<u32> {
+    /// Adds a directory and returns its number; `None` if there are too many.
+    pub(super) fn push(&mut self, parent: u32, name: &[u8], item: Option<SelectedEntry>) -> Option<u32> {
         let number = u32::try_from(self.nodes.len()).ok().filter(|number| *number < u32::MAX)?;
         self.nodes.push(Node { parent, name: name.into(), item, made: Made::No, group: None });
         Some(number)
@@ -117,15 +104,13 @@ impl Tree {
         &mut self.nodes[number as usize]
     }
 
-    /// Forgets all directories from `len` on.
+    /// Removes all directories from number `len` on.
     pub(super) fn truncate(&mut self, len: u32) {
         self.nodes.truncate(len as usize);
-        let handles = self.handles.get_mut().unwrap_or_else(PoisonError::into_inner);
-        handles.map.retain(|number, _| *number < len);
-        handles.order.retain(|number| *number < len);
+        self.handles.retain(|number| number < len);
     }
 
-    /// Forgets all directories but the target and `chain`, of which each is the parent of the next, and renumbers these from 1.
+    /// Removes all directories except the target and `chain`, in which each is the parent of the next, and renumbers these from 1.
     pub(super) fn keep(&mut self, chain: &[u32]) {
         let old = std::mem::take(&mut self.nodes);
         let mut keep = chain.iter().copied().peekable();
@@ -135,7 +120,7 @@ impl Tree {
                 self.nodes.push(node);
             }
         }
-        *self.handles.get_mut().unwrap_or_else(PoisonError::into_inner) = Handles::default();
+        self.handles.retain(|_| false);
     }
 
     /// Returns the path of a directory below the target, empty for the target itself.
@@ -155,10 +140,10 @@ impl Tree {
         joined(&self.path(number), name)
     }
 
-    /// Fails when nothing can be made in a directory.
+    /// Returns an error if the directory could not be created.
     pub(super) fn check(&self, number: u32) -> Result<(), Fault> {
         match self.node(number).made {
-            Made::Failed => Err(Fault::omit(UNMADE)),
+            Made::Failed => Err(Fault::skip(UNMADE)),
             Made::No | Made::New | Made::Old { .. } => Ok(()),
         }
     }
@@ -171,7 +156,7 @@ impl Tree {
             if at == ROOT {
                 break Arc::clone(&self.root);
             }
-            if let Some(handle) = self.cached(at) {
+            if let Some(handle) = self.handles.get(at) {
                 break handle;
             }
             missing.push(at);
@@ -179,12 +164,12 @@ impl Tree {
         };
         for number in missing.into_iter().rev() {
             handle = Arc::new(open_directory(&handle, &self.node(number).name)?);
-            self.remember(number, &handle);
+            self.handles.insert(number, Arc::clone(&handle));
         }
         Ok(handle)
     }
 
-    /// Makes a directory whose parent is made, or finds it there. It can be entered and written by the owner until it is finished.
+    /// Creates a directory whose parent exists, or finds an existing one. Its owner can write to it until it is finished.
     pub(super) fn make(&mut self, number: u32) -> Result<(), Errno> {
         let (parent, inherited) = (self.node(number).parent, self.node(self.node(number).parent).group);
         let parent = self.handle(parent)?;
@@ -200,7 +185,7 @@ impl Tree {
                 if locked {
                     chmod_handle(&handle, Mode::from_raw_mode(mode | 0o700))?;
                 } else {
-                    self.remember(number, &Arc::new(handle));
+                    self.handles.insert(number, Arc::new(handle));
                 }
                 let time = self.node(number).item.as_ref().and_then(|item| item.entry.modified);
                 let dated = time.is_some_and(|time| is_dated(&stat, time));
@@ -213,7 +198,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Makes a directory whose parent is made under the first of `names` that is free, which becomes its name.
+    /// Creates a directory under the first of `names` that does not exist.
     pub(super) fn make_under(&mut self, number: u32, names: impl Iterator<Item = Vec<u8>>) -> Result<(), Errno> {
         let above = self.node(number).parent;
         let (parent, inherited) = (self.handle(above)?, self.node(above).group);
@@ -230,29 +215,13 @@ impl Tree {
         }
         Err(Errno::EXIST)
     }
-
-    fn cached(&self, number: u32) -> Option<Arc<OwnedFd>> {
-        self.handles.lock().unwrap_or_else(PoisonError::into_inner).map.get(&number).cloned()
-    }
-
-    fn remember(&self, number: u32, handle: &Arc<OwnedFd>) {
-        let mut handles = self.handles.lock().unwrap_or_else(PoisonError::into_inner);
-        if handles.map.insert(number, Arc::clone(handle)).is_none() {
-            handles.order.push_back(number);
-            if handles.order.len() > self.max_handles
-                && let Some(oldest) = handles.order.pop_front()
-            {
-                handles.map.remove(&oldest);
-            }
-        }
-    }
 }
 
 /// Opens the directory `name` in `parent`; fails for a symlink.
 pub(super) fn open_directory(parent: &impl AsFd, name: &[u8]) -> Result<OwnedFd, Errno> {
     let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     match rustix::fs::openat(parent, name, flags | OFlags::RDONLY, Mode::empty()) {
-        // One may be allowed to enter what one may not list.
+        // A directory may permit entering but not listing.
         #[cfg(target_os = "linux")]
         Err(Errno::ACCESS) => rustix::fs::openat(parent, name, flags | OFlags::PATH, Mode::empty()),
         other => other,
@@ -268,7 +237,7 @@ pub(super) fn open_below(root: &Arc<OwnedFd>, path: &[u8]) -> Result<Arc<OwnedFd
     Ok(handle)
 }
 
-/// Changes the mode of what a handle stands for, also if the handle gives no access.
+/// Changes the mode of the file of a handle, even if the handle permits no access.
 pub(super) fn chmod_handle(handle: &OwnedFd, mode: Mode) -> Result<(), Errno> {
     match rustix::fs::fchmod(handle, mode) {
         Err(Errno::BADF) => rustix::fs::chmod(path_of(handle), mode),
@@ -276,12 +245,12 @@ pub(super) fn chmod_handle(handle: &OwnedFd, mode: Mode) -> Result<(), Errno> {
     }
 }
 
-/// Says whether something has this time, as far as its file system tells times apart.
+/// Returns whether a file has this time, to the second: some file systems store no more.
 pub(super) fn is_dated(stat: &Stat, time: Timestamp) -> bool {
     modified(stat).seconds == time.seconds
 }
 
-/// Returns the group that files made in a directory get from it.
+/// Returns the group that new files inherit from a directory.
 fn inherited_group(stat: &Stat) -> Option<u32> {
     (stat.st_mode & 0o2000 != 0).then_some(stat.st_gid)
 }

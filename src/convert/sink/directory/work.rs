@@ -1,16 +1,16 @@
-//! Making the files of a batch on several threads.
+//! Creates the files of a batch on several threads.
 //!
-//! Files are taken in the order in which the archive stores them, so that each block is decoded once. Each thread begins in a part
-//! of its own, because two threads that create files in one directory wait for each other, and helps the others when it is done. An archive
-//! that decodes forward only ([`is_sequential`](nra_format::archive::Archive::is_sequential)) is read by one thread at a time, from its start
-//! to its end: a thread that has small files in memory lets the next one read and makes them meanwhile.
+//! Files are processed in storage order, so that each block is decoded once. Each thread starts in its own part of the list, because two
+//! threads that create files in one directory wait for each other. When it is done, it helps the others. An archive that only decodes
+//! forward ([`is_sequential`](nra_format::archive::Archive::is_sequential)) is read by one thread at a time, from start to end. A thread
+//! reads small files into memory and creates them while the next thread reads.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use super::buffered::BufferedContent;
 use super::files::{self, Linked, Memory};
-use super::held::Held;
 use super::large::{Large, PART};
 use super::plan::Job;
 use super::run::Run;
@@ -18,32 +18,32 @@ use super::tree::Tree;
 use nra_format::archive::Archive;
 use nra_format::error::Result;
 
-/// Files handed to a thread at a time.
+/// Maximum number of files in a task.
 const MAX_TASK_FILES: usize = 256;
-/// Content handed to a thread at a time, bytes, unless one file is larger.
+/// Maximum content of a task, bytes, unless one file is larger.
 const MAX_TASK_BYTES: u64 = 4 << 20;
 
-/// What a thread takes at once.
+/// A unit of work for a thread.
 enum Task {
     /// Some files.
     Files(Range<usize>),
-    /// A part of a large file: number of its job, number among the large files, bytes.
+    /// A part of a large file: number of its job, its number among the large files, range of bytes.
     Part(usize, usize, Range<u64>),
 }
 
-/// Makes all `jobs`.
+/// Creates all `jobs`.
 ///
 /// # Errors
 ///
-/// The first reason for which nothing further can be made.
+/// The first error that ends the extraction.
 pub(super) fn make_files(run: &Run<'_>, tree: &Tree, mut jobs: Vec<Job>) -> Result<()> {
     let is_sequential = run.archive.is_sequential();
     jobs.sort_by_cached_key(|(item, parent)| {
         let (block, offset) = item.entry.position();
-        // One directory after the other within a block costs nothing, unless the block is all there is.
+        // Grouping by directory within a block needs no extra decoding, unless the archive is one block.
         (block, if is_sequential { 0 } else { *parent }, offset)
     });
-    let threads = threads(run);
+    let threads = run.options.options.threads;
     let (tasks, large) = tasks(run.archive, &jobs, threads);
     let threads = threads.min(tasks.len()).max(1);
     let queue = Queue::new(tasks.len(), threads, is_sequential);
@@ -52,14 +52,14 @@ pub(super) fn make_files(run: &Run<'_>, tree: &Tree, mut jobs: Vec<Job>) -> Resu
     let perform = |task: &Task, turn: Option<Turn<'_>>, memory: &mut Memory| match task {
         Task::Files(numbers) => {
             let jobs = &jobs[numbers.clone()];
-            let (held, _turn) = hold(run, jobs, turn);
-            let held = held.into_iter().map(Some).chain(std::iter::repeat_with(|| None));
-            jobs.iter().zip(held).try_for_each(|(job, held)| {
+            let (content, _turn) = read_small(run, jobs, turn);
+            let content = content.into_iter().map(Some).chain(std::iter::repeat_with(|| None));
+            jobs.iter().zip(content).try_for_each(|(job, content)| {
                 if stop.load(Ordering::Relaxed) {
                     return Ok(());
                 }
                 run.monitor.check()?;
-                files::make_file(run, tree, memory, job, held).or_else(|fault| run.failed(&job.0, fault))
+                files::make_file(run, tree, memory, job, content).or_else(|fault| run.failed(&job.0, fault))
             })
         }
         Task::Part(job, number, part) => {
@@ -88,15 +88,16 @@ pub(super) fn make_files(run: &Run<'_>, tree: &Tree, mut jobs: Vec<Job>) -> Resu
         None => Ok(()),
     }
 }
-/// Reads the content of small files, and lets the next thread read; of others nothing, and nobody else reads while they are written.
-fn hold<'t>(run: &Run<'_>, jobs: &[Job], turn: Option<Turn<'t>>) -> (Vec<Held>, Option<Turn<'t>>) {
+
+/// Reads small files into memory and ends the turn. Larger files are not read, and the turn continues while they are written.
+fn read_small<'t>(run: &Run<'_>, jobs: &[Job], turn: Option<Turn<'t>>) -> (Vec<BufferedContent>, Option<Turn<'t>>) {
     if turn.is_none() || jobs.iter().any(|(item, _)| item.entry.size > MAX_TASK_BYTES) {
         return (Vec::new(), turn);
     }
-    (jobs.iter().map(|(item, _)| Held::read(run.archive, &item.entry)).collect(), None)
+    (jobs.iter().map(|(item, _)| BufferedContent::read(run.archive, &item.entry)).collect(), None)
 }
 
-/// Makes a file that should be a hard link of an earlier one.
+/// Creates a file that should be a hard link to an earlier one.
 pub(super) fn make_link(run: &Run<'_>, tree: &Tree, memory: &mut Memory, job: &Job) -> Result<()> {
     let (item, parent) = job;
     let made = files::link(run, tree, item, *parent).and_then(|linked| {
@@ -114,13 +115,8 @@ pub(super) fn make_link(run: &Run<'_>, tree: &Tree, memory: &mut Memory, job: &J
     made.or_else(|fault| run.failed(item, fault))
 }
 
-/// Returns how many threads to use.
-fn threads(run: &Run<'_>) -> usize {
-    run.options.options.threads
-}
-
-/// Cuts sorted jobs into what a thread takes at once, and returns the large files that several threads write, where each can read its part
-/// alone. Who reads forward takes a large file alone.
+/// Divides sorted jobs into tasks. Also returns the large files that several threads write, if the archive can read parts of them. In a
+/// sequential archive, a large file is a task of its own.
 fn tasks(archive: &dyn Archive, jobs: &[Job], threads: usize) -> (Vec<Task>, Vec<Large>) {
     let is_sequential = archive.is_sequential();
     let (mut tasks, mut large) = (Vec::new(), Vec::new());
@@ -155,13 +151,13 @@ fn tasks(archive: &dyn Archive, jobs: &[Job], threads: usize) -> (Vec<Task>, Vec
     (tasks, large)
 }
 
-/// Numbers of tasks, in one part for each thread; or in one for all that read in turn.
+/// Numbers of tasks, in one part for each thread, or in a single part if threads read in turn.
 struct Queue {
     parts: Vec<(AtomicUsize, usize)>,
     turns: Option<Mutex<()>>,
 }
 
-/// Nobody else reads.
+/// The right to read a sequential archive.
 type Turn<'q> = MutexGuard<'q, ()>;
 
 impl Queue {
@@ -170,12 +166,12 @@ impl Queue {
         let bound = |part: usize| len * part / parts;
         Self {
             parts: (0..parts).map(|part| (AtomicUsize::new(bound(part)), bound(part + 1))).collect(),
-            // A thread that is alone reads whenever it likes.
+            // A single thread needs no turns.
             turns: (is_sequential && threads > 1).then(Mutex::default),
         }
     }
 
-    /// Returns the next number of the thread's own part, or one of the part that has most left; and the turn to read.
+    /// Returns the next number of the thread's own part, or one of the part with the most tasks left, and the turn to read.
     fn next(&self, thread: usize) -> Option<(usize, Option<Turn<'_>>)> {
         let turn = self.turns.as_ref().map(|turns| turns.lock().unwrap_or_else(PoisonError::into_inner));
         let left = |(at, end): &(AtomicUsize, usize)| end.saturating_sub(at.load(Ordering::Relaxed));
@@ -195,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_number_is_given_once() {
+    fn queue_returns_every_number_once() {
         for (len, threads, is_sequential) in [(0, 1, false), (1, 3, false), (10, 3, false), (100, 7, false), (100, 7, true)] {
             let queue = Queue::new(len, threads, is_sequential);
             let mut given = Vec::new();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::limits::{Ledger, Limits};
-use crate::pipeline::{Batch, Feed, Item, Placed};
+use crate::pipeline::{Batch, EntryPart, Feed, Placed};
 use crate::sink::within;
 use nra_format::entry::{Entry, Kind};
 use nra_format::error::{Error, Result};
@@ -51,7 +51,7 @@ fn key(path: &EntryPath) -> PathKey {
     PathKey::of(path.as_bytes())
 }
 
-/// Stores items.
+/// Stores parts.
 pub(crate) struct Store<'a, W: Write + Send> {
     feed: Feed<'a, W>,
     monitor: &'a dyn Monitor,
@@ -83,21 +83,21 @@ impl<'a, W: Write + Send> Store<'a, W> {
         self.failed
     }
 
-    /// Stores an item.
+    /// Stores an part.
     pub(crate) fn take(&mut self, placed: Placed<Special>, batch: &Batch<Special>) -> Result<()> {
-        let item = match placed.item {
-            Item::Other(Special::Link(entry, target)) => return self.link(*entry, target),
-            Item::Other(Special::Top(top)) => return self.feed.set_top(top),
-            Item::Other(Special::Message(message)) => return self.feed.set_message(message),
-            Item::Other(Special::Hurt(error)) => return self.hurt(*error),
-            Item::Other(Special::Failed(error, entry)) => return self.fail(*error, entry.as_ref()),
-            item => item,
+        let part = match placed.part {
+            EntryPart::Other(Special::Link(entry, target)) => return self.link(*entry, target),
+            EntryPart::Other(Special::Top(top)) => return self.feed.set_top(top),
+            EntryPart::Other(Special::Message(message)) => return self.feed.set_message(message),
+            EntryPart::Other(Special::Hurt(error)) => return self.hurt(*error),
+            EntryPart::Other(Special::Failed(error, entry)) => return self.fail(*error, entry.as_ref()),
+            part => part,
         };
-        let (path, kind) = match &item {
-            Item::Plain(entry) | Item::Whole(entry, _) => (Some(key(&entry.path)), entry.kind),
+        let (path, kind) = match &part {
+            EntryPart::Plain(entry) | EntryPart::Whole(entry, _) => (Some(key(&entry.path)), entry.kind),
             _ => (None, Kind::File),
         };
-        let stored = self.feed.take(item, batch, !matches!(kind, Kind::File | Kind::Directory), self.monitor)?;
+        let stored = self.feed.take(part, batch, !matches!(kind, Kind::File | Kind::Directory), self.monitor)?;
         let Some((id, entry)) = stored else { return Ok(()) };
         let Some(path) = path.or_else(|| entry.as_ref().map(|entry| key(&entry.path))) else { return Ok(()) };
         let target = match kind {
@@ -119,7 +119,7 @@ impl<'a, W: Write + Send> Store<'a, W> {
         self.failed = true;
         let doubt = if casts_doubt(&error) { ", but may be damaged, too, where its checksum covers it" } else { "" };
         let fate = if entry.is_some_and(|entry| !entry.kept) { "skipped: " } else { "" };
-        let message = format!("{fate}{error}; what came before is kept{doubt}");
+        let message = format!("{fate}{error}; the preceding content is kept{doubt}");
         let path = entry.map_or_else(Vec::new, |entry| entry.path.as_bytes().to_vec());
         self.monitor.warn(Warning::damage(path, message));
         Ok(())
@@ -130,7 +130,7 @@ impl<'a, W: Write + Send> Store<'a, W> {
             return Err(error);
         }
         self.failed = true;
-        let message = format!("{error}; it is skipped");
+        let message = format!("skipped: {error}");
         self.monitor.warn(Warning::damage([], message));
         self.feed.skip();
         Ok(())
@@ -171,7 +171,7 @@ impl<'a, W: Write + Send> Store<'a, W> {
         lost.sort_by(|a, b| a.0.path.cmp(&b.0.path));
         for (entry, target) in lost {
             let target = Quoted::new(target.as_bytes());
-            let message = format!("skipped: a hard link to {target}, which is no file in the archive");
+            let message = format!("skipped: hard link to {target}, which is not a file in the archive");
             self.monitor.warn(Warning::degraded(entry.path.as_bytes(), message));
             self.feed.skip();
         }

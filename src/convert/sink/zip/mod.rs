@@ -14,12 +14,13 @@ pub use compress::ZipCompression;
 use self::compress::{Compressor, Frame, Job, Member, WINDOW};
 use self::output::{ZipOutput, header, name};
 use super::export::{Counted, EntrySink, ExportEntry, Exporter};
-use super::loss::{Container, attributes_lost, holes_filled, without_holes};
+use super::loss::{attributes_lost, holes_filled, without_holes};
 use super::output::Output;
 use super::within::within;
 use crate::options::Options;
 use nra_format::archive::Part;
 use nra_format::codec::looks_incompressible;
+use nra_format::container::Engine;
 use nra_format::entry::{Entry, Kind};
 use nra_format::error::{Error, Result};
 use nra_format::progress::{Counter, Warning};
@@ -161,7 +162,7 @@ impl ZipWriter {
         }
         let lost = entry.metadata.attributes.len();
         if lost > 0 {
-            exporter.lost(path, attributes_lost(lost, Container::Zip));
+            exporter.lost(path, attributes_lost(lost, Engine::Zip));
         }
         if let Some(time) = entry.modified {
             self.coarse |= time.nanoseconds != 0;
@@ -195,7 +196,7 @@ impl ZipWriter {
             return Ok(false);
         }
         if has_holes {
-            exporter.lost(&stored.path, holes_filled(Container::Zip));
+            exporter.lost(&stored.path, holes_filled(Engine::Zip));
         }
         Ok(true)
     }
@@ -257,7 +258,7 @@ impl ZipWriter {
     fn plain(&mut self, stored: &Entry, exporter: &Exporter<'_>) -> Result<Packed> {
         let out = &mut self.out;
         let mut crc = crc32fast::Hasher::new();
-        without_holes(exporter, stored, Container::Zip, &mut |bytes| {
+        without_holes(exporter, stored, Engine::Zip, &mut |bytes| {
             crc.update(bytes);
             out.write(bytes)
         })?;
@@ -274,7 +275,7 @@ impl ZipWriter {
             frame.push(bytes, &mut ready).map_err(|error| out.failed(error))?;
             out.write(&ready)
         };
-        without_holes(exporter, stored, Container::Zip, &mut |bytes| {
+        without_holes(exporter, stored, Engine::Zip, &mut |bytes| {
             crc.update(bytes);
             push(bytes)
         })?;
@@ -286,7 +287,7 @@ impl ZipWriter {
         let Self { out, hold, .. } = self;
         let (start, limit) = (out.offset, 2 * *hold);
         let (mut raw, mut before) = (Vec::with_capacity(BATCH), Vec::new());
-        without_holes(exporter, stored, Container::Zip, &mut |mut bytes| {
+        without_holes(exporter, stored, Engine::Zip, &mut |mut bytes| {
             while !bytes.is_empty() {
                 let (now, later) = bytes.split_at(bytes.len().min(BATCH - raw.len()));
                 raw.extend_from_slice(now);

@@ -8,28 +8,28 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::describe::LastMetadata;
-use super::{Describer, Job, WalkSource, look, named, reject_input};
+use super::{Describer, Job, WalkSource, named, reject_input};
 use crate::options::Options;
 use crate::pipeline::Visit;
 use crate::sink::CommitSink;
-use crate::source::files::Input;
 use crate::source::walk::{Facts, Walk};
 use crate::stats::Stats;
 use nra_format::entry::{Entry, Kind, Metadata, Namespace, Timestamp};
 use nra_format::error::{Error, Result};
-use nra_format::nra::writer::{AppendDestination, Snapshot, Writer, WriterOptions};
+use nra_format::nra::writer::{Snapshot, Writer, WriterOptions};
 use nra_format::path::EntryPath;
 use nra_format::progress::Monitor;
-use nra_format::source::FileStore;
+use nra_format::source::{FileStore, Rehearsal, Store};
 
 /// Adds files to the archive at `archive`. An entry replaces the one of the same path, and keeps its tags and its media type unless it has others.
 ///
 /// Until the end the archive is unchanged, and readers are not disturbed. Mode, owner and attributes of the directory that was packed first stay.
+/// A dry run adds the entries without their content, discards all writes, and passes the entries to `dry_run`.
 pub(crate) fn add(
     source: &WalkSource,
     archive: &Path,
     sink: &CommitSink,
+    dry_run: Option<Visit<'_>>,
     options: &Options,
     monitor: &dyn Monitor,
 ) -> Result<Stats> {
@@ -37,30 +37,20 @@ pub(crate) fn add(
     let mut walk = Walk::new(source.walk_options(options), resolved.starts)?;
     let name = archive.as_os_str().as_bytes();
     let (writer_options, read_bytes) = options.writer(&sink.writer);
-    let (own, mut writer) = open(&source.inputs, archive, writer_options)?;
+    let own = identity(archive)?;
+    reject_input(&source.inputs, own, "add", "it is the archive itself")?;
+    let file = FileStore::open(archive)?;
+    let store: Arc<dyn Store> = if dry_run.is_some() { Arc::new(Rehearsal(file)) } else { Arc::new(file) };
+    let mut writer = Writer::append(store, writer_options).map_err(|error| named(error, name))?;
     let describer = Describer::new(source, options)?;
     let known = Known::new(writer.snapshot()?, sink.update, sink.overwrite);
-    let job = Job { describer, source, options, own: vec![own], known: Some(known), read_bytes, monitor };
+    let job = Job { describer, source, options, own: vec![own], known: Some(known), dry_run, read_bytes, monitor };
     let (_, stats) = job.run(&mut walk, writer).map_err(|error| named(error, name))?;
     if stats.written.added + stats.written.replaced + stats.unchanged + stats.conflicts == 0 && stats.skipped > 0 {
         let path = source.inputs[0].location().into_os_string().into_encoded_bytes();
         return Err(Error::io("add", path, std::io::Error::other("nothing could be read")));
     }
     Ok(stats)
-}
-
-/// Reports what [`add`] would store, in the order of paths. Only directories are read.
-pub(crate) fn survey_add(
-    source: &WalkSource,
-    archive: &Path,
-    sink: &CommitSink,
-    options: &Options,
-    monitor: &dyn Monitor,
-    visit: Option<Visit<'_>>,
-) -> Result<Stats> {
-    let (own, mut writer) = open(&source.inputs, archive, options.writer(&sink.writer).0)?;
-    let known = Known::new(writer.snapshot()?, sink.update, sink.overwrite);
-    look(source, Some(own), options, Some(&known), monitor, visit)
 }
 
 /// Adds files to the commit that `writer` is making, among its other changes. The archive itself, at `archive`, is skipped.
@@ -77,17 +67,8 @@ pub(crate) fn add_to<W: Write + Send>(
     let describer = Describer::new(source, options)?;
     let read_bytes = options.writer(&WriterOptions::default()).1;
     let known = Known::new(writer.snapshot()?, false, false);
-    let job = Job { describer, source, options, own, known: Some(known), read_bytes, monitor };
+    let job = Job { describer, source, options, own, known: Some(known), dry_run: None, read_bytes, monitor };
     job.fill(&mut walk, writer)
-}
-
-/// Begins a commit of the archive, which must not be one of the inputs. Returns its device and inode, too.
-fn open(inputs: &[Input], archive: &Path, options: WriterOptions) -> Result<((u64, u64), Writer<AppendDestination>)> {
-    let own = identity(archive)?;
-    reject_input(inputs, own, "add", "it is the archive itself")?;
-    let store = Arc::new(FileStore::open(archive)?);
-    let writer = Writer::append(store, options).map_err(|error| named(error, archive.as_os_str().as_bytes()))?;
-    Ok((own, writer))
 }
 
 /// Returns device and inode of the archive.
@@ -98,10 +79,10 @@ pub(super) fn identity(archive: &Path) -> Result<(u64, u64)> {
 
 /// The entries of the archive before the commit.
 pub(super) struct Known {
-    present: Snapshot,
+    snapshot: Snapshot,
     /// Do not read files that the archive has with the same size and time.
     update: bool,
-    /// Replace directories by others, and others by directories.
+    /// Replace directories by other kinds of files, and the reverse.
     overwrite: bool,
     conflicts: AtomicU64,
 }
@@ -117,8 +98,8 @@ pub(super) enum Standing {
 }
 
 impl Known {
-    fn new(present: Snapshot, update: bool, overwrite: bool) -> Self {
-        Self { present, update, overwrite, conflicts: AtomicU64::new(0) }
+    fn new(snapshot: Snapshot, update: bool, overwrite: bool) -> Self {
+        Self { snapshot, update, overwrite, conflicts: AtomicU64::new(0) }
     }
 
     /// Returns how many names were skipped because of a conflicting entry.
@@ -128,24 +109,13 @@ impl Known {
 
     /// Returns the entry of the archive at `path`. An unreadable one is treated as missing.
     pub(super) fn find(&self, path: &EntryPath) -> Option<Entry> {
-        self.present.find(path).ok().flatten()
+        self.snapshot.find(path).ok().flatten()
     }
 
     /// Returns whether files are compared and `old` has this kind, time and, for a file, size.
     pub(super) fn has(&self, old: Option<&Entry>, kind: Kind, facts: &Facts, time: Option<Timestamp>) -> bool {
         let same = |old: &Entry| old.kind == kind && is_time(time, old) && (kind != Kind::File || old.size == facts.size);
         self.update && old.is_some_and(same)
-    }
-
-    /// Returns whether a file with this status would be [`Standing::Same`] as `old`, assuming that a symlink of the same time has the same
-    /// target and that attributes are unchanged.
-    pub(super) fn stays(&self, old: &Entry, kind: Kind, facts: &Facts, describer: &Describer) -> bool {
-        let attributes = old.metadata.attributes.to_vec();
-        let mut entry = describer.entry(old.path.clone(), kind, facts, attributes, &mut LastMetadata::default());
-        entry.target.clone_from(&old.target);
-        let size = if kind == Kind::File { facts.size } else { 0 };
-        let is_apart = kind == Kind::File && facts.links == 1 && old.link_group != 0;
-        !is_apart && matches!(self.standing(&entry, Some(old), size), Standing::Same)
     }
 
     /// Compares an entry; `size` is the length of a file, 0 for others.
@@ -166,7 +136,7 @@ impl Known {
         for at in std::iter::successors(Some(directory.clone()), EntryPath::parent) {
             match self.find(&at).map(|old| old.kind) {
                 Some(Kind::Directory) => return None,
-                Some(_) => return Some(format!("skipped: in the archive {at} is no directory")),
+                Some(_) => return Some(format!("skipped: {at} is not a directory in the archive")),
                 None => {}
             }
         }
@@ -179,7 +149,7 @@ impl Known {
         if is_directory == (kind == Kind::Directory) {
             return None;
         }
-        Some(format!("skipped: in the archive it is {} directory", if is_directory { "a" } else { "no" }))
+        Some(format!("skipped: it is {} directory in the archive", if is_directory { "a" } else { "not a" }))
     }
 
     /// Counts a name that is skipped because of a conflicting entry.
@@ -188,8 +158,8 @@ impl Known {
     }
 }
 
-/// Gives an entry the tags and the media type of the entry that it replaces, unless it has others.
-pub(super) fn describe(entry: &mut Entry, old: Option<&Entry>) {
+/// Copies tags and media type of the replaced entry, unless the entry has others.
+pub(super) fn keep_tags(entry: &mut Entry, old: Option<&Entry>) {
     let Some(old) = old.filter(|old| old.kind == entry.kind) else { return };
     let mut attributes = entry.metadata.attributes.to_vec();
     for given in old.metadata.attributes.iter().filter(|attribute| attribute.is_user_defined()) {
@@ -228,12 +198,13 @@ pub(super) type KeptName = ((u64, u64), EntryPath);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nra_format::nra::writer::NewContent;
+    use crate::source::files::Input;
+    use nra_format::nra::writer::{AppendDestination, NewContent};
     use nra_format::progress::Recorder;
 
     /// Pending changes of the browser form one commit: removed entries cause no conflicts, moved entries do.
     #[test]
-    fn what_is_in_the_way_depends_on_the_changes_before() {
+    fn conflicts_depend_on_pending_changes() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         let path = |text: &str| EntryPath::try_from(text).unwrap();

@@ -1,20 +1,19 @@
-//! The content of a file that is packed: its data in pieces, and its holes.
+//! The content of a packed file: its chunks and holes.
 
 use std::os::fd::OwnedFd;
 
 use rustix::fs::{SeekFrom, seek};
 use rustix::io::{Errno, pread, retry_on_intr};
 
-use super::refusal::Failed;
+use super::skip::Failed;
 use super::store::Special;
-use crate::pipeline::{HASHED_HOLES_MAX, Item, MIN_BUFFER, Outlet, Run, hash_zeros};
+use crate::pipeline::{EntryPart, HASHED_HOLES_MAX, MIN_BUFFER, Outlet, hash_zeros, split_chunks};
 use crate::source::walk::Name;
-use nra_format::chunker::next_piece;
 use nra_format::progress::Monitor;
 
-/// Reads the front of a file until `enough` bytes are there or it ends; returns how many there are, at most as many as `space` has.
+/// Reads the start of a file until at least `enough` bytes were read or it ends. Returns the number of bytes, at most the length of `space`.
 ///
-/// The place of the descriptor does not matter: a search for holes moves it.
+/// The offset of the descriptor is not used, because the search for holes moves it.
 pub(super) fn read_front(file: &OwnedFd, space: &mut [u8], enough: usize) -> Result<usize, Errno> {
     let mut len = 0;
     while len < enough {
@@ -26,7 +25,7 @@ pub(super) fn read_front(file: &OwnedFd, space: &mut [u8], enough: usize) -> Res
     Ok(len)
 }
 
-/// Returns where the first hole starts, if that is in front of the end.
+/// Returns the start of the first hole, if there is one before the end.
 pub(super) fn first_hole(file: &OwnedFd, size: u64) -> Option<u64> {
     seek(file, SeekFrom::Hole(0)).ok().filter(|&hole| hole < size)
 }
@@ -35,25 +34,25 @@ pub(super) fn first_hole(file: &OwnedFd, size: u64) -> Option<u64> {
 #[derive(Clone, Copy)]
 pub(super) struct Opened<'a> {
     pub(super) place: u32,
-    /// Device and inode, when it has several names.
+    /// Device and inode, if it has several names.
     pub(super) identity: Option<(u64, u64)>,
     pub(super) name: &'a Name,
     pub(super) fd: &'a OwnedFd,
-    /// Bytes it had when it was opened.
+    /// Length when it was opened, bytes.
     pub(super) size: u64,
 }
 
-/// A large or sparse file in work.
+/// A large or sparse file that is being read.
 pub(super) struct Stream<'a> {
     pub(super) file: &'a Opened<'a>,
     pub(super) sparse: bool,
-    /// Digest of the whole in the making; dropped when holes make it too dear.
+    /// Hasher of the whole file; removed if hashing the holes would take too long.
     pub(super) hasher: Option<blake3::Hasher>,
     pub(super) holes: u64,
 }
 
 impl Stream<'_> {
-    /// Reads up to the size found at first; returns how many bytes there were.
+    /// Reads up to the length at opening. Returns the number of bytes read.
     pub(super) fn read(&mut self, monitor: &dyn Monitor, outlet: &mut Outlet<Special>) -> Result<u64, Failed> {
         let mut at = 0;
         while at < self.file.size {
@@ -72,7 +71,7 @@ impl Stream<'_> {
         Ok(self.file.size)
     }
 
-    /// Returns where the next data behind `at` starts and ends; the end of the file twice when only a hole follows.
+    /// Returns start and end of the next data after `at`; the end of the file twice if only a hole follows.
     fn next_data(&self, at: u64) -> (u64, u64) {
         let start = match seek(self.file.fd, SeekFrom::Data(at)) {
             Ok(start) => start.clamp(at, self.file.size),
@@ -80,12 +79,12 @@ impl Stream<'_> {
             Err(_) => return (at, self.file.size),
         };
         let end = seek(self.file.fd, SeekFrom::Hole(start)).map_or(self.file.size, |end| end.min(self.file.size));
-        // A file that changes under our hands may answer nonsense.
+        // The results can be inconsistent if the file changes meanwhile.
         (start, if end > start { end } else { self.file.size })
     }
 
     fn hole(&mut self, len: u64, outlet: &mut Outlet<Special>) {
-        outlet.push(self.file.place, self.file.identity, Item::Hole(len));
+        outlet.push(self.file.place, self.file.identity, EntryPart::Hole(len));
         self.holes = self.holes.saturating_add(len);
         if self.holes > HASHED_HOLES_MAX {
             self.hasher = None;
@@ -95,7 +94,7 @@ impl Stream<'_> {
         }
     }
 
-    /// Reads and cuts bytes `start` to `end`; returns where it got to, less than `end` when the file ends before.
+    /// Reads bytes `start` to `end` and splits them into chunks. Returns the end of the bytes read, which is less than `end` if the file ends before.
     fn data(&mut self, start: u64, end: u64, monitor: &dyn Monitor, outlet: &mut Outlet<Special>) -> Result<u64, Failed> {
         let mut at = start;
         let mut ended = false;
@@ -118,13 +117,7 @@ impl Stream<'_> {
                 batch.filled += got;
                 ended = got == 0 || at == end;
             }
-            while cut < outlet.batch.filled
-                && let Some(len) = next_piece(&outlet.batch.bytes[cut..outlet.batch.filled], ended)
-            {
-                let run = Run { start: cut, len };
-                outlet.push(self.file.place, self.file.identity, Item::Cut(run));
-                cut += len;
-            }
+            split_chunks(self.file.place, self.file.identity, &mut cut, ended, outlet);
             if ended {
                 return Ok(at);
             }
@@ -141,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_search_for_holes_does_not_move_what_is_read() {
+    fn hole_search_does_not_affect_reading() {
         let mut file = tempfile::tempfile().expect("temporary file");
         file.write_all(b"content without a hole").expect("written");
         let file = OwnedFd::from(file);

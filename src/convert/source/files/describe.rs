@@ -1,4 +1,4 @@
-//! Entries made from what the system knows of a file, as far as the options want it.
+//! Creates entries from the status of files, with the metadata that the options select.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,65 +14,21 @@ use nra_format::error::Result;
 use nra_format::limits::MAX_OWNER_NAME;
 use nra_format::path::EntryPath;
 
-/// How many different sets of metadata are remembered; beyond that (every file with attributes of its own) it starts afresh.
+/// Maximum number of cached sets of metadata. A full cache is cleared.
 const REMEMBERED: usize = 4_096;
 
-/// What is recorded of owners.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum OwnerPolicy {
-    /// Ids and names.
-    #[default]
-    Names,
-    /// Ids alone.
-    Ids,
-    /// Nothing.
-    Omit,
-    /// This one, whoever owns the file.
-    Given(GivenOwner),
-}
-
-/// An owner that takes the place of others. Names are empty when they are not recorded.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct GivenOwner {
-    /// Id and name of the user; `None` = as it is.
-    pub user: Option<(u64, Box<[u8]>)>,
-    /// Id and name of the group; `None` = as it is.
-    pub group: Option<(u64, Box<[u8]>)>,
-}
-
-impl GivenOwner {
-    /// Returns the owner of something that has none, if both are given.
-    pub(crate) fn whole(&self) -> Option<Owner> {
-        let ((user_id, user), (group_id, group)) = (self.user.clone()?, self.group.clone()?);
-        Some(Owner { user_id, group_id, user, group })
-    }
-
-    /// Returns the owner of something that has these, where it is not given.
-    pub(crate) fn or(&self, user: impl FnOnce() -> (u64, Box<[u8]>), group: impl FnOnce() -> (u64, Box<[u8]>)) -> Owner {
-        let (user_id, user) = self.user.clone().unwrap_or_else(user);
-        let (group_id, group) = self.group.clone().unwrap_or_else(group);
-        Owner { user_id, group_id, user, group }
-    }
-}
-
-/// Makes entries; shared by all threads.
-#[derive(Debug)]
+/// Creates entries. Shared by all threads.
 pub(super) struct Describer {
-    owner: OwnerPolicy,
-    times: bool,
-    /// No time is later than this.
-    latest: Option<Timestamp>,
-    /// Leave out attributes that depend on the machine.
-    portable: bool,
-    /// Given to each entry, sorted.
+    policy: MetadataPolicy,
+    /// Attributes of each entry, sorted.
     tags: Vec<Attribute>,
-    /// Files that have a media type, and that as an attribute; the last that matches counts.
+    /// Selections of files with their media types as attributes. The last match counts.
     media_types: Vec<(Selection, Attribute)>,
     common: Mutex<HashMap<Common, Arc<Metadata>>>,
     accounts: Accounts,
 }
 
-/// What two files with equal metadata have in common.
+/// The metadata that files share.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Common {
     mode: u16,
@@ -81,16 +37,16 @@ struct Common {
     attributes: Vec<Attribute>,
 }
 
-/// The last metadata of one thread: mostly the next file has the same.
+/// The last metadata of one thread. The next file usually has the same.
 #[derive(Debug, Default)]
 pub(super) struct LastMetadata(Option<(Common, Arc<Metadata>)>);
 
 impl Describer {
-    /// Prepares the description that `source` and `options` ask for.
+    /// Creates a describer for these options.
     ///
     /// # Errors
     ///
-    /// `Usage` when a pattern makes no sense.
+    /// `Usage` for an invalid pattern.
     pub(super) fn new(source: &WalkSource, options: &Options) -> Result<Self> {
         let mut tags = source.tags.clone();
         tags.sort_unstable();
@@ -101,14 +57,13 @@ impl Describer {
             media_types.push((Selection::new([pattern])?, attribute));
         }
         let (common, accounts) = (Mutex::default(), Accounts::default());
-        let MetadataPolicy { ref owner, times, latest, portable, .. } = options.metadata;
-        Ok(Self { owner: owner.clone(), times, latest, portable, tags, media_types, common, accounts })
+        Ok(Self { policy: options.metadata.clone(), tags, media_types, common, accounts })
     }
 
-    /// Returns the attributes of an entry: what is left of those of the file system, and those that were given.
+    /// Returns the attributes of an entry: the recorded ones of the file system, and those of the options.
     fn attributes(&self, entry: &Entry, mut attributes: Vec<Attribute>) -> Vec<Attribute> {
         self.narrow(&mut attributes);
-        // Those of the file system are of another namespace, which comes first.
+        // The namespace of attributes of the file system sorts first.
         attributes.extend(self.tags.iter().cloned());
         if entry.kind == Kind::File
             && let Some((_, media_type)) = self.media_types.iter().rev().find(|(files, _)| files.matches(entry))
@@ -120,7 +75,7 @@ impl Describer {
 
     /// Removes the attributes that are not recorded.
     pub(super) fn narrow(&self, attributes: &mut Vec<Attribute>) {
-        if self.portable {
+        if self.policy.portable {
             attributes.retain(|attribute| !attribute.is_system_xattr());
         }
     }
@@ -144,7 +99,7 @@ impl Describer {
 
     /// Returns the time to record.
     pub(super) fn time(&self, facts: &Facts) -> Option<Timestamp> {
-        self.times.then(|| self.latest.map_or(facts.modified, |latest| facts.modified.min(latest)))
+        self.policy.time(Some(facts.modified))
     }
 
     fn metadata(&self, facts: &Facts, attributes: Vec<Attribute>, last: &mut LastMetadata) -> Arc<Metadata> {
@@ -178,17 +133,11 @@ impl Describer {
     pub(super) fn owner(&self, user_id: u32, group_id: u32) -> Option<Owner> {
         let user = || recorded(self.accounts.user_name(user_id));
         let group = || recorded(self.accounts.group_name(group_id));
-        let (user_id, group_id) = (user_id.into(), group_id.into());
-        match &self.owner {
-            OwnerPolicy::Omit => None,
-            OwnerPolicy::Ids => Some(Owner { user_id, group_id, ..Owner::default() }),
-            OwnerPolicy::Names => Some(Owner { user_id, group_id, user: user(), group: group() }),
-            OwnerPolicy::Given(given) => Some(given.or(|| (user_id, user()), || (group_id, group()))),
-        }
+        self.policy.owner.apply((user_id.into(), group_id.into()), user, group)
     }
 }
 
-/// Returns the name to record, empty when there is none that fits an archive.
+/// Returns the name to record; empty if there is none or it is too long for an archive.
 fn recorded(name: Option<Box<[u8]>>) -> Box<[u8]> {
     name.filter(|name| name.len() <= MAX_OWNER_NAME).unwrap_or_default()
 }

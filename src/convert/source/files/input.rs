@@ -1,12 +1,13 @@
-//! What is to be packed, and under which paths.
+//! Finds the inputs and their paths in the archive.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::FileTypeExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::FileType;
 
 use crate::source::walk::{NameKind, Root, Start, join};
 use nra_format::error::{Error, Result};
@@ -16,11 +17,11 @@ use nra_format::progress::{Monitor, Warning};
 /// A file or directory to pack.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Input {
-    /// Directory that `path` is relative to; `None` = the current one.
+    /// Directory that `path` is relative to; `None`: the current one.
     pub directory: Option<PathBuf>,
     /// The file or directory.
     pub path: PathBuf,
-    /// Store it under its path as given (without leading `/`, `.` and `..`) instead of under its name alone.
+    /// Store it under the given path, without leading `/`, `.` and `..`, instead of under its name alone.
     pub keep_path: bool,
 }
 
@@ -30,7 +31,7 @@ impl Input {
         Self { directory: None, path: path.into(), keep_path: false }
     }
 
-    /// Returns where it is.
+    /// Returns its path.
     pub(super) fn location(&self) -> PathBuf {
         match &self.directory {
             Some(directory) => directory.join(&self.path),
@@ -39,12 +40,11 @@ impl Input {
     }
 }
 
-/// Returns the archive that `inputs` are packed to when nothing else is said: beside the first one, with its real name and
-/// `.nra`.
+/// Returns the default archive for `inputs`: next to the first one, with its real name and `.nra`.
 ///
 /// # Errors
 ///
-/// `Usage` without inputs; `Io` when the first one has no name of its own and its real one can't be found.
+/// `Usage` without inputs; `Io` if the path of the first one ends without a name and its real path can't be found.
 pub fn default_output(inputs: &[Input]) -> Result<PathBuf> {
     let first = inputs.first().ok_or_else(no_inputs)?;
     let location = first.location();
@@ -55,7 +55,7 @@ pub fn default_output(inputs: &[Input]) -> Result<PathBuf> {
     Ok(path.with_file_name(name))
 }
 
-/// Says whether the last component is a name of its own. (`a/.` ends in `a` for [`Path`], which is as good.)
+/// Returns whether the last component is a name. ([`Path`] treats `a/.` as `a`.)
 fn is_plain(path: &Path) -> bool {
     matches!(path.components().next_back(), Some(Component::Normal(_)))
 }
@@ -69,20 +69,20 @@ fn no_inputs() -> Error {
     Error::Usage { detail: "nothing to pack".to_owned() }
 }
 
-/// Where a walk begins, and what is special about it.
+/// The inputs of a walk.
 #[derive(Debug)]
 pub(super) struct Resolved {
     pub(super) starts: Vec<Start>,
-    /// Metadata of the one directory whose content lies at the top of the archive.
+    /// Metadata of the directory, if the content of a single one is stored at the top of the archive.
     pub(super) top: Option<std::fs::Metadata>,
 }
 
-/// Finds the inputs and decides on their paths in the archive.
+/// Finds the inputs and determines their paths in the archive.
 ///
 /// # Errors
 ///
-/// `Io` for an input that isn't there, `Usage` for a prefix that is no path. What a list of kept paths names is only warned of
-/// when it isn't there, as long as something is.
+/// `Io` for a missing input, `Usage` for an invalid prefix. A missing input of a list with kept paths is only a warning, unless all are
+/// missing.
 pub(super) fn resolve(inputs: &[Input], prefix: &[u8], follow: bool, monitor: &dyn Monitor) -> Result<Resolved> {
     let prefix: &[u8] = trim_slashes(prefix);
     if !prefix.is_empty() {
@@ -94,7 +94,7 @@ pub(super) fn resolve(inputs: &[Input], prefix: &[u8], follow: bool, monitor: &d
     }
     let hidden_len = if prefix.is_empty() { 0 } else { prefix.len() + 1 };
     let mut resolved = Resolved { starts: Vec::with_capacity(inputs.len()), top: None };
-    // The same directory twice needs no second walk.
+    // A repeated directory is walked once.
     let mut known = HashSet::new();
     let mut missing = None;
     for input in inputs {
@@ -102,16 +102,15 @@ pub(super) fn resolve(inputs: &[Input], prefix: &[u8], follow: bool, monitor: &d
         let shown = location.as_os_str().as_bytes();
         let fail = |error: io::Error| Error::io("read", shown, error);
         let status = match status(&location, inputs.len() == 1, follow) {
-            // A long list is out of date as soon as it is made.
+            // A long list of files is soon out of date.
             Err(error) if input.keep_path && inputs.len() > 1 && error.kind() == io::ErrorKind::NotFound => {
                 missing = Some(fail(error));
-                let message = "is not there";
-                monitor.warn(Warning::degraded(shown, message));
+                monitor.warn(Warning::degraded(shown, "does not exist"));
                 continue;
             }
             status => status.map_err(fail)?,
         };
-        let kind = kind_of(&status);
+        let kind = NameKind::of(FileType::from_raw_mode(status.mode())).unwrap_or(NameKind::Other);
         let alone = inputs.len() == 1 && !input.keep_path && kind == NameKind::Directory;
         let (above, name) = if alone { (Vec::new(), Vec::new()) } else { stored_name(input, &location)? };
         let mut stored = prefix.to_vec();
@@ -149,8 +148,7 @@ pub(super) fn resolve(inputs: &[Input], prefix: &[u8], follow: bool, monitor: &d
     }
 }
 
-/// Reads the status of an input. A symlink is taken as a symlink, unless it is the only input and leads to a directory, or is
-/// followed on request.
+/// Reads the status of an input. A symlink is followed if it is the only input and refers to a directory, or on request.
 fn status(location: &Path, alone: bool, follow: bool) -> io::Result<std::fs::Metadata> {
     let own = location.symlink_metadata()?;
     if !own.is_symlink() {
@@ -162,26 +160,7 @@ fn status(location: &Path, alone: bool, follow: bool) -> io::Result<std::fs::Met
     }
 }
 
-fn kind_of(status: &std::fs::Metadata) -> NameKind {
-    let file_type = status.file_type();
-    if file_type.is_dir() {
-        NameKind::Directory
-    } else if file_type.is_file() {
-        NameKind::File
-    } else if file_type.is_symlink() {
-        NameKind::Symlink
-    } else if file_type.is_fifo() {
-        NameKind::Fifo
-    } else if file_type.is_char_device() {
-        NameKind::CharacterDevice
-    } else if file_type.is_block_device() {
-        NameKind::BlockDevice
-    } else {
-        NameKind::Other
-    }
-}
-
-/// Returns the directory and the name under which an input is stored; the name is empty for the root of the file system.
+/// Returns the directory and the name under which an input is stored. The name is empty for the root of the file system.
 fn stored_name(input: &Input, location: &Path) -> Result<(Vec<u8>, Vec<u8>)> {
     if input.keep_path {
         let mut names: Vec<&OsStr> = Vec::new();
@@ -211,13 +190,13 @@ fn stored_name(input: &Input, location: &Path) -> Result<(Vec<u8>, Vec<u8>)> {
     Ok((Vec::new(), named.file_name().map_or_else(Vec::new, |name| name.as_bytes().to_vec())))
 }
 
-/// The path as the system takes it: an empty one is the current directory.
+/// Returns the path for system calls: `.` for an empty one.
 fn call_path(path: &Path) -> Box<[u8]> {
     let bytes = path.as_os_str().as_bytes();
     if bytes.is_empty() { b"."[..].into() } else { bytes.into() }
 }
 
-/// The path as messages put it in front of names: without `./` and trailing slashes.
+/// Returns the path for messages: without `./` and trailing slashes.
 fn shown_prefix(path: &[u8]) -> Box<[u8]> {
     let mut path = path;
     while let Some(rest) = path.strip_prefix(b"./") {
@@ -243,7 +222,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_default_output_lies_beside_the_first_input() {
+    fn default_output_is_next_to_first_input() {
         let output = |path: &str| default_output(&[Input::new(path)]).unwrap();
         assert_eq!(output("photos"), Path::new("photos.nra"));
         assert_eq!(output("x/photos/"), Path::new("x/photos.nra"));
@@ -256,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn kept_paths_are_relative_and_clean() {
+    fn kept_paths_are_relative_and_normalized() {
         let input = |path: &str| Input { directory: None, path: path.into(), keep_path: true };
         let stored = |path: &str| {
             let (mut above, name) = stored_name(&input(path), Path::new(path)).unwrap();

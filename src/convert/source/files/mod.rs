@@ -12,8 +12,8 @@ mod input;
 mod order;
 mod plan;
 mod read;
-mod refusal;
 mod sizes;
+mod skip;
 mod store;
 
 use std::fs::Metadata;
@@ -22,12 +22,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
-use rustix::fs::{AtFlags, statat};
-
 use self::add::Known;
-pub(crate) use self::add::{add, add_to, survey_add};
+pub(crate) use self::add::{add, add_to};
 use self::describe::{Describer, LastMetadata};
-pub use self::describe::{GivenOwner, OwnerPolicy};
 use self::input::Resolved;
 pub use self::input::{Input, default_output};
 use self::plan::Plan;
@@ -38,7 +35,7 @@ use crate::options::Options;
 use crate::pipeline::Visit;
 use crate::sink::output::Output;
 use crate::sink::{Destination, NraSink, named};
-use crate::source::walk::{AttributeReader, Facts, Filter, NameKind, Walk, WalkOptions, Window, join};
+use crate::source::walk::{AttributeReader, Filter, Walk, WalkOptions, Window};
 use crate::stats::Stats;
 use nra_format::entry::{Attribute, Kind, Timestamp};
 use nra_format::error::{Error, Result};
@@ -111,26 +108,35 @@ impl WalkSource {
 }
 
 /// Packs files into a new .nra archive. Names that can't be read are skipped with a warning.
+///
+/// A dry run stores all entries without their content in an archive that is not written, and passes them to `dry_run`.
 pub(crate) fn pack(
     source: &WalkSource,
     destination: Destination,
     sink: &NraSink,
+    dry_run: Option<Visit<'_>>,
     options: &Options,
     monitor: &dyn Monitor,
 ) -> Result<Stats> {
-    reject_output(&source.inputs, &destination)?;
+    let replaced = match &destination {
+        Destination::File { path, .. } => add::identity(path).ok(),
+        Destination::Stream(_) | Destination::Null => None,
+    };
+    if let Some(replaced) = replaced {
+        reject_input(&source.inputs, replaced, "pack", InputIsOutput)?;
+    }
     let resolved = source.resolve(monitor)?;
     let mut walk = Walk::new(source.walk_options(options), resolved.starts)?;
     let describer = Describer::new(source, options)?;
-    let output = Output::create(destination)?;
+    let output = Output::create(if dry_run.is_some() { Destination::Null } else { destination })?;
     let name = output.name().clone();
-    let own = output.identities();
+    let own = output.identity().into_iter().chain(replaced).collect();
     let (mut writer_options, read_bytes) = options.writer(&sink.writer);
     if let Some(top) = &resolved.top {
         writer_options.attributes.extend(top_attributes(top, &source.inputs[0], &describer, options, monitor)?);
         writer_options.attributes.sort_unstable();
     }
-    let job = Job { describer, source, options, own, known: None, read_bytes, monitor };
+    let job = Job { describer, source, options, own, known: None, dry_run, read_bytes, monitor };
     let writer = Writer::create(output, writer_options).map_err(|error| named(error, &name))?;
     let (output, stats) = job.run(&mut walk, writer).map_err(|error| named(error, &name))?;
     monitor.check()?;
@@ -154,14 +160,7 @@ impl std::fmt::Display for InputIsOutput {
 
 impl std::error::Error for InputIsOutput {}
 
-/// Rejects an input that the archive would replace. An archive below an input directory, from an earlier run, is only skipped.
-fn reject_output(inputs: &[Input], destination: &Destination) -> Result<()> {
-    let Destination::File { path, .. } = destination else { return Ok(()) };
-    let Ok(target) = std::fs::metadata(path).map(|target| (target.dev(), target.ino())) else { return Ok(()) };
-    reject_input(inputs, target, "pack", InputIsOutput)
-}
-
-/// Rejects an input that is the file of this device and inode.
+/// Rejects an input that is the file of this device and inode. Below an input directory that file is only skipped.
 fn reject_input(
     inputs: &[Input],
     file: (u64, u64),
@@ -177,113 +176,6 @@ fn reject_input(
     Ok(())
 }
 
-/// Reports what [`pack`] would store, in the order of paths. Only directories are read; warnings are those of packing.
-pub(crate) fn survey(
-    source: &WalkSource,
-    destination: &Destination,
-    options: &Options,
-    monitor: &dyn Monitor,
-    visit: Option<Visit<'_>>,
-) -> Result<Stats> {
-    let own = match destination {
-        Destination::File { path, .. } => add::identity(path).ok(),
-        Destination::Stream(_) | Destination::Null => None,
-    };
-    if let Some(own) = own {
-        reject_input(&source.inputs, own, "pack", InputIsOutput)?;
-    }
-    look(source, own, options, None, monitor, visit)
-}
-
-/// As [`survey`], without entries that `known` has unchanged or that conflict with its entries.
-fn look(
-    source: &WalkSource,
-    own: Option<(u64, u64)>,
-    options: &Options,
-    known: Option<&Known>,
-    monitor: &dyn Monitor,
-    visit: Option<Visit<'_>>,
-) -> Result<Stats> {
-    let resolved = source.resolve(monitor)?;
-    let describer = Describer::new(source, options)?;
-    let mut walk = Walk::new(source.walk_options(options), resolved.starts)?;
-    let mut found: Vec<(EntryPath, Kind)> = Vec::new();
-    while !walk.is_done() {
-        let mut window = walk.next_window(source.window_names, monitor)?;
-        let (tree, handles) = (walk.tree(), walk.handles());
-        // Reports paths that an earlier input has.
-        let plan = Plan::new(tree, &mut window, monitor);
-        let mut bytes = Vec::new();
-        let mut note = |bytes: &[u8], kind: Kind, facts: &dyn Fn() -> Option<Facts>| {
-            let Ok(path) = EntryPath::new(bytes) else { return };
-            if let Some(known) = known {
-                let old = known.find(&path);
-                if let Some(message) = known.bars(old.as_ref(), kind).or_else(|| known.blocks(&path.parent()?)) {
-                    return monitor.warn(Warning::degraded(bytes, message));
-                }
-                if old.is_some_and(|old| facts().is_some_and(|facts| known.stays(&old, kind, &facts, &describer))) {
-                    return;
-                }
-            }
-            found.push((path, kind));
-        };
-        for (id, facts, _) in &window.directories {
-            tree.stored_path(*id, &mut bytes);
-            note(&bytes, Kind::Directory, &|| Some(*facts));
-        }
-        for name in plan.names(&window) {
-            let path = || tree.shown_path(name.directory, window.name(name));
-            if own.is_some_and(|own| own.1 == name.inode && refusal::is_file(handles, tree, name, window.name(name), own)) {
-                monitor.warn(Warning::remark(path(), refusal::OWN));
-                continue;
-            }
-            if let Some(message) = refusal::refusal(handles, tree, name, window.name(name)) {
-                monitor.warn(Warning::degraded(path(), message));
-                continue;
-            }
-            if source.follow_symlinks
-                && name.kind == NameKind::Symlink
-                && let Ok(directory) = handles.get(tree, name.directory)
-                && let Some(message) = refusal::leads_nowhere(&directory, window.name(name))
-            {
-                monitor.warn(Warning::remark(path(), message));
-            }
-            tree.stored_path(name.directory, &mut bytes);
-            join(&mut bytes, window.name(name));
-            let kind = match name.kind {
-                NameKind::File => Kind::File,
-                NameKind::Symlink => Kind::Symlink,
-                NameKind::Directory => Kind::Directory,
-                NameKind::Fifo => Kind::Fifo,
-                NameKind::CharacterDevice => Kind::CharacterDevice,
-                NameKind::BlockDevice => Kind::BlockDevice,
-                NameKind::Other => continue,
-            };
-            note(&bytes, kind, &|| {
-                let directory = handles.get(tree, name.directory).ok()?;
-                Some(Facts::new(&statat(&directory, window.name(name), AtFlags::SYMLINK_NOFOLLOW).ok()?))
-            });
-        }
-    }
-    found.sort_by(|a, b| a.0.cmp(&b.0));
-    found.dedup_by(|later, earlier| {
-        let same = later.0 == earlier.0;
-        if same && later.1 != earlier.1 && (later.1 == Kind::Directory || earlier.1 == Kind::Directory) {
-            earlier.1 = Kind::Directory;
-            let message = "skipped: another input has a directory of this path";
-            monitor.warn(Warning::degraded(later.0.as_bytes(), message));
-        }
-        same
-    });
-    let mut stats = Stats::default();
-    stats.written.entries = found.len() as u64;
-    stats.written.files = found.iter().filter(|(_, kind)| *kind == Kind::File).count() as u64;
-    if let Some(visit) = visit {
-        found.iter().try_for_each(|(path, kind)| visit(path, *kind))?;
-    }
-    Ok(stats)
-}
-
 /// Packs the windows of a walk.
 struct Job<'a> {
     describer: Describer,
@@ -293,6 +185,8 @@ struct Job<'a> {
     own: Vec<(u64, u64)>,
     /// The archive that is added to.
     known: Option<Known>,
+    /// Receives the entries of a dry run, which reads no content.
+    dry_run: Option<Visit<'a>>,
     /// Memory for reading ahead.
     read_bytes: u64,
     monitor: &'a dyn Monitor,
@@ -308,7 +202,7 @@ impl Job<'_> {
 
     /// Stores everything that `walk` finds.
     fn fill<W: Write + Send>(&self, walk: &mut Walk, writer: &mut Writer<W>) -> Result<Stats> {
-        let mut store = Store::new(writer);
+        let mut store = Store::new(writer, self.dry_run.is_some());
         let mut first = true;
         let mut before = 0;
         while !walk.is_done() {
@@ -322,7 +216,10 @@ impl Job<'_> {
         if !window.names.is_empty() {
             self.store(&mut store, walk, &mut window, before, false)?;
         }
-        store.skip(walk.left_out());
+        store.skip(walk.skipped());
+        if let Some(visit) = self.dry_run {
+            store.visit(visit)?;
+        }
         Ok(Stats { conflicts: self.known.as_ref().map_or(0, Known::conflicts), ..store.stats() })
     }
 
@@ -367,10 +264,11 @@ impl Job<'_> {
             known: self.known.as_ref(),
             links_before: before,
             defer,
+            dry_run: self.dry_run.is_some(),
         };
         let (at_work, over) = crossbeam_channel::bounded(0);
         std::thread::scope(|scope| {
-            if !defer {
+            if !defer && !context.dry_run {
                 // Without this thread, the total is unknown.
                 let _ = std::thread::Builder::new().spawn_scoped(scope, move || expect_bytes(context, &over));
             }
@@ -405,7 +303,7 @@ fn top_attributes(
         }
     }
     let own = Timestamp { seconds: top.mtime(), nanoseconds: u32::try_from(top.mtime_nsec()).unwrap_or(0) };
-    let modified = options.metadata.times.then(|| options.metadata.latest.map_or(own, |latest| own.min(latest)));
+    let modified = options.metadata.time(Some(own));
     let mode = u16::try_from(top.permissions().mode() & 0o7777).ok();
     Ok(Top { mode, owner: describer.owner(top.uid(), top.gid()), modified, xattrs }.into_attributes())
 }

@@ -1,17 +1,16 @@
-//! The order in which files are stored: alike ones side by side.
+//! The order in which files are stored: similar ones next to each other.
 //!
-//! Compression sees a bounded run of bytes, so files that resemble each other must be near each other. The order is: extension,
-//! then directory and name with every run of digits counted as the same, then directory and name as they are. So the same file
-//! in `v1/`, `v2/` and `v3/` comes three times in a row, and numbered files stay in the order of their directory. It depends on
-//! paths alone, never on the order in which they were found.
+//! Compression sees a bounded number of bytes, so similar files must be close. Files are sorted by extension, then by directory
+//! and name with each run of digits replaced by one sign ("folded"), then by directory and name. The same file in `v1/`, `v2/` and
+//! `v3/` is therefore stored three times in a row, and numbered files keep the order of their directory. The order depends on paths
+//! alone, not on the order in which they were found.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
 use crate::source::walk::{DirId, Tree, Window};
 
-/// Returns the numbers of the names of `window` in the order of storage. Names with the same path are neighbours, in the order
-/// in which they were found.
+/// Returns the numbers of the names of `window` in storage order. Equal paths are adjacent, in the order in which they were found.
 pub(super) fn order(tree: &Tree, window: &Window, exact: &Ranks) -> Vec<u32> {
     let folded = Ranks::new(tree, |name, out| fold(name).for_each(|byte| out.push(byte)));
     let extensions = extension_ranks(window);
@@ -27,7 +26,7 @@ pub(super) fn order(tree: &Tree, window: &Window, exact: &Ranks) -> Vec<u32> {
         })
         .collect();
     let name = |key: &Key| window.name(&window.names[key.number as usize]);
-    // Stable and quick on runs that are in order already, which is what a walk gives.
+    // Stable, and fast on sorted runs, which a walk returns.
     keys.sort_by(|a, b| {
         a.group.cmp(&b.group).then_with(|| {
             let (x, y) = (name(a), name(b));
@@ -44,7 +43,7 @@ struct Key {
     number: u32,
 }
 
-/// Gives the bytes of a name with `#` for every run of digits.
+/// Returns the bytes of a name with `#` for each run of digits.
 fn fold(name: &[u8]) -> impl Iterator<Item = u8> + '_ {
     let mut in_digits = false;
     name.iter().filter_map(move |&byte| {
@@ -65,7 +64,7 @@ fn compare_folded(a: &[u8], b: &[u8]) -> Ordering {
     if a == b { Ordering::Equal } else { fold(a).cmp(fold(b)) }
 }
 
-/// The part of a name behind its last dot; empty without one, and when the dot comes first.
+/// Returns the part of a name after its last dot; empty without a dot, or if the only dot is the first character.
 fn extension(name: &[u8]) -> &[u8] {
     match name.iter().rposition(|&byte| byte == b'.') {
         None | Some(0) => b"",
@@ -73,7 +72,7 @@ fn extension(name: &[u8]) -> &[u8] {
     }
 }
 
-/// Returns the place of each name's extension (in lower case) among those of the window.
+/// Returns the rank of each name's extension, in lower case, among those of the window.
 fn extension_ranks(window: &Window) -> Vec<u32> {
     let mut numbers: HashMap<Vec<u8>, u32> = HashMap::new();
     let mut lower = Vec::new();
@@ -102,8 +101,8 @@ fn extension_ranks(window: &Window) -> Vec<u32> {
     found.into_iter().map(|number| rank[number as usize]).collect()
 }
 
-/// Places of the directories of a tree in path order, equal for equal (folded) paths. Made without the paths themselves, whose
-/// sum grows with the square of the depth.
+/// Ranks of the directories of a tree in path order; equal for equal (folded) paths. Computed without building the paths, whose
+/// total length grows with the square of the depth.
 pub(super) struct Ranks(Vec<u32>);
 
 impl Ranks {
@@ -135,7 +134,7 @@ impl Ranks {
         Self(node_of.into_iter().map(|node| places[node as usize]).collect())
     }
 
-    /// Place of a directory.
+    /// Returns the rank of a directory.
     pub(super) fn of(&self, id: DirId) -> u32 {
         self.0[id.index()]
     }
@@ -144,7 +143,7 @@ impl Ranks {
 /// A node and the name of a child.
 type Edge = (u32, Box<[u8]>);
 
-/// Names below names; node 0 is the top.
+/// A trie of names. Node 0 is the top.
 #[derive(Default)]
 struct Trie {
     numbers: HashMap<Edge, u32>,
@@ -156,7 +155,7 @@ impl Trie {
         *self.numbers.entry((parent, name.into())).or_insert(next)
     }
 
-    /// Returns the place of each node when parents come first and children in the order of their names.
+    /// Returns the rank of each node. Parents precede their children, which are sorted by name.
     fn places(self) -> Vec<u32> {
         let count = self.numbers.len() + 1;
         let mut children: Vec<(Edge, u32)> = self.numbers.into_iter().collect();
@@ -203,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_stand_side_by_side() {
+    fn same_file_of_versions_is_adjacent() {
         let expected =
             ["README", "v1/README", "v2/README", "v1/a.c", "v2/a.c", "v1/b.c", "v10/b.c", "v2/b.c", "x/0001.PNG", "x/0002.png"];
         assert_eq!(paths(&expected), expected);
@@ -213,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn folding_joins_digits() {
+    fn folding_replaces_runs_of_digits() {
         assert_eq!(fold(b"img_0012-3.png").collect::<Vec<_>>(), b"img_#-#.png");
         assert_eq!(extension(b".bashrc"), b"");
         assert_eq!(extension(b"a.tar.gz"), b"gz");

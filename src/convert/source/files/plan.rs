@@ -1,4 +1,4 @@
-//! Plans the names of a window before anything is opened.
+//! Plans the names of a window before any file is opened.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -7,21 +7,21 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use super::order::{Ranks, order};
-use crate::source::walk::{DirId, Name, NameKind, Tree, Window};
+use crate::source::walk::{DirId, NameKind, Tree, Window};
 use nra_format::progress::{Monitor, Warning};
 
-/// The names of a window in the order of storage, without repeated paths, and which of them seem to be one inode.
+/// The names of a window in storage order, without repeated paths, and which of them seem to be hard links of one file.
 pub(super) struct Plan {
     /// Numbers of the names.
     order: Vec<u32>,
-    /// For a place whose inode has an earlier place: that place.
+    /// For a place whose inode has an earlier place: that earlier place.
     first: HashMap<u32, u32>,
-    /// For the first place of an inode with several names: how many.
+    /// For the first place of an inode with several names: the number of names.
     count: HashMap<u32, u64>,
 }
 
 impl Plan {
-    /// Plans `window` and sorts its directories by path. Inputs may overlap: of several names with one path the first is kept,
+    /// Plans `window` and sorts its directories by path. Inputs may overlap: the first of several names with one path is kept,
     /// without a warning if they are the same file.
     pub(super) fn new(tree: &Tree, window: &mut Window, monitor: &dyn Monitor) -> Self {
         let ranks = Ranks::by_path(tree);
@@ -35,7 +35,7 @@ impl Plan {
         Self { order, first, count }
     }
 
-    /// Number of places.
+    /// Returns the number of places.
     pub(super) fn len(&self) -> usize {
         self.order.len()
     }
@@ -45,17 +45,12 @@ impl Plan {
         self.order[place as usize] as usize
     }
 
-    /// Returns the names in the order of storage.
-    pub(super) fn names<'a>(&'a self, window: &'a Window) -> impl Iterator<Item = &'a Name> {
-        self.order.iter().map(|&number| &window.names[number as usize])
-    }
-
     /// Returns whether the file at this place seems to have an earlier place.
     pub(super) fn is_repeated(&self, place: u32) -> bool {
         self.first.contains_key(&place)
     }
 
-    /// Returns the first place of the file that this seems to be a further name of.
+    /// Returns the first place of the file, if this place seems to be a further name of it.
     pub(super) fn first_of(&self, place: u32) -> Option<u32> {
         self.first.get(&place).copied()
     }
@@ -82,7 +77,7 @@ fn drop_repeated(tree: &Tree, window: &Window, ranks: &Ranks, order: &mut Vec<u3
     });
 }
 
-/// Returns the device of what is in a directory, asking the system for one that only holds names of inputs and was not opened.
+/// Returns the device of a directory. One that only contains names of inputs was not opened, so the system is asked.
 fn device(tree: &Tree, directory: DirId) -> Option<u64> {
     let ask = || {
         let path = &tree.root(directory).path;
@@ -92,8 +87,7 @@ fn device(tree: &Tree, directory: DirId) -> Option<u64> {
     tree.identity(directory).map(|(device, _)| device).or_else(ask)
 }
 
-/// Finds files with several places by the inode numbers in directories. They are hints: callers check the status of
-/// the file.
+/// Finds files with several places by the inode numbers in listings. These may be wrong: callers check the status of the file.
 fn inodes(tree: &Tree, window: &Window, order: &[u32]) -> (HashMap<u32, u32>, HashMap<u32, u64>) {
     let mut places: Vec<(u64, u32)> = order
         .iter()
@@ -127,7 +121,7 @@ mod tests {
     use nra_format::progress::Recorder;
 
     #[test]
-    fn inode_numbers_of_other_devices_say_nothing() {
+    fn inode_numbers_of_different_devices_are_unrelated() {
         for (second, told) in [((1, 9), 0), ((2, 9), 1)] {
             let mut tree = Tree::default();
             let mut window = Window::default();

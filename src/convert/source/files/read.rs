@@ -1,4 +1,4 @@
-//! Reads files for packing, in few system calls: open, status, one read and close for a small one.
+//! Reads files for packing with few system calls: open, status, attributes, one read and close for a small file.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -7,13 +7,13 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, openat, readlinkat, statat};
 use rustix::io::{Errno, retry_on_intr};
 
-use super::add::{Known, Standing, describe};
+use super::add::{Known, Standing, keep_tags};
 use super::content::{Opened, Stream, first_hole, read_front};
 use super::describe::{Describer, LastMetadata};
 use super::plan::Plan;
-use super::refusal::{CHANGED_TYPE, Failed, OWN, SOCKET, leads_nowhere};
+use super::skip::{CHANGED_TYPE, Failed, OWN, SOCKET, broken_symlink};
 use super::store::Special;
-use crate::pipeline::{Item, Outlet, PlaceReader, Readers, Run, Stopped, measure};
+use crate::pipeline::{EntryPart, EntryReader, EntrySource, Outlet, Run, Stopped, hash_chunk};
 use crate::source::walk::{AttributeReader, DirId, Facts, Handles, Name, NameKind, Tree, Window, join};
 use nra_format::chunker::WHOLE_MAX;
 use nra_format::entry::{Attribute, Entry, Kind};
@@ -52,6 +52,8 @@ pub(super) struct Context<'a> {
     pub(super) links_before: u64,
     /// Defer files with names outside of this window.
     pub(super) defer: bool,
+    /// Read no content.
+    pub(super) dry_run: bool,
 }
 
 /// Reads names on one thread.
@@ -69,14 +71,14 @@ pub(super) struct Reader<'a> {
     path: Vec<u8>,
 }
 
-impl Readers<Special> for Context<'_> {
-    fn reader(&self) -> Box<dyn PlaceReader<Special> + '_> {
+impl EntrySource<Special> for Context<'_> {
+    fn reader(&self) -> Box<dyn EntryReader<Special> + '_> {
         Box::new(Reader::new(*self))
     }
 }
 
-impl PlaceReader<Special> for Reader<'_> {
-    fn read_place(&mut self, place: u32, outlet: &mut Outlet<Special>) -> Result<(), Stopped> {
+impl EntryReader<Special> for Reader<'_> {
+    fn read_entry(&mut self, place: u32, outlet: &mut Outlet<Special>) -> Result<(), Stopped> {
         self.read(place, true, outlet)
     }
 }
@@ -96,16 +98,16 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads the name at `place` of the order into `outlet`. `as_link`: it may be answered with [`Special::Link`].
+    /// Reads the name at `place` into `outlet`. `as_link`: the result may be [`Special::Link`].
     pub(super) fn read(&mut self, place: u32, as_link: bool, outlet: &mut Outlet<Special>) -> Result<(), Stopped> {
         let Context { window, plan, .. } = self.context;
         let name = &window.names[plan.name_at(place)];
         match self.read_name(place, name, as_link, outlet) {
             Ok(()) => Ok(()),
             Err(Failed::Stopped) => Err(Stopped),
-            Err(Failed::Told(message)) => {
+            Err(Failed::Skip(message)) => {
                 self.warn(Severity::Degraded, name, message);
-                outlet.push(place, None, Item::Nothing);
+                outlet.push(place, None, EntryPart::Nothing);
                 Ok(())
             }
         }
@@ -137,12 +139,12 @@ impl<'a> Reader<'a> {
         self.path.clear();
         self.path.extend_from_slice(&self.directory_path);
         join(&mut self.path, name);
-        let path = EntryPath::new(self.path.as_slice()).map_err(|error| Failed::Told(format!("skipped: {error}")))?;
+        let path = EntryPath::new(self.path.as_slice()).map_err(|error| Failed::Skip(format!("skipped: {error}")))?;
         let Some(known) = self.context.known else { return Ok((path, None)) };
         let old = known.find(&path);
         if let Some(message) = known.bars(old.as_ref(), kind).or_else(|| self.blocked.clone()) {
             known.skip();
-            return Err(Failed::Told(message));
+            return Err(Failed::Skip(message));
         }
         Ok((path, old))
     }
@@ -157,23 +159,20 @@ impl<'a> Reader<'a> {
     ) -> Result<(Entry, Option<Entry>), Failed> {
         let (path, old) = self.entry_path(name, kind)?;
         let mut entry = self.context.describer.entry(path, kind, facts, attributes, &mut self.metadata);
-        describe(&mut entry, old.as_ref());
+        keep_tags(&mut entry, old.as_ref());
         Ok((entry, old))
     }
 
     fn read_name(&mut self, place: u32, name: &Name, as_link: bool, outlet: &mut Outlet<Special>) -> Result<(), Failed> {
         let directory = self.enter(name.directory)?;
-        let window = self.context.window;
-        let bytes = window.name(name);
         match name.kind {
             NameKind::File if as_link && self.context.plan.is_repeated(place) => self.read_link(place, name, &directory, outlet),
             NameKind::File => self.read_file(place, name, false, &directory, outlet),
-            NameKind::Symlink => self.read_symlink(place, name, bytes, &directory, outlet),
-            NameKind::Fifo | NameKind::CharacterDevice | NameKind::BlockDevice => {
-                self.read_special(place, name, bytes, &directory, outlet)
+            NameKind::Symlink | NameKind::Fifo | NameKind::CharacterDevice | NameKind::BlockDevice => {
+                self.read_node(place, name, &directory, outlet)
             }
-            NameKind::Other => Err(Failed::Told(SOCKET.to_owned())),
-            NameKind::Directory => Err(Failed::Told(CHANGED_TYPE.to_owned())),
+            NameKind::Other => Err(Failed::Skip(SOCKET.to_owned())),
+            NameKind::Directory => Err(Failed::Skip(CHANGED_TYPE.to_owned())),
         }
     }
 
@@ -187,9 +186,12 @@ impl<'a> Reader<'a> {
                 return self.read_file(place, name, true, directory, outlet);
             }
         }
-        let item =
-            if self.is_put_off(place, &facts) { Item::Other(Special::Defer) } else { Item::Other(Special::Link(facts.identity)) };
-        outlet.push(place, Some(facts.identity), item);
+        let part = if self.is_deferred(place, &facts) {
+            EntryPart::Other(Special::Defer)
+        } else {
+            EntryPart::Other(Special::Link(facts.identity))
+        };
+        outlet.push(place, Some(facts.identity), part);
         Ok(())
     }
 
@@ -197,73 +199,61 @@ impl<'a> Reader<'a> {
         if self.context.follow { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW }
     }
 
-    fn is_put_off(&self, place: u32, facts: &Facts) -> bool {
+    fn is_deferred(&self, place: u32, facts: &Facts) -> bool {
         self.context.defer && facts.links > self.context.plan.names_of_inode(place)
     }
 
-    fn read_symlink(
-        &mut self,
-        place: u32,
-        name: &Name,
-        bytes: &[u8],
-        directory: &OwnedFd,
-        outlet: &mut Outlet<Special>,
-    ) -> Result<(), Failed> {
-        let facts = Facts::new(&statat(directory, bytes, AtFlags::SYMLINK_NOFOLLOW)?);
-        if facts.file_type != FileType::Symlink {
-            return Err(Failed::Told(CHANGED_TYPE.to_owned()));
-        }
-        if self.context.follow
-            && let Some(message) = leads_nowhere(directory, bytes)
-        {
-            self.warn(Severity::Remark, name, message);
-        }
-        let target = retry_on_intr(|| readlinkat(directory, bytes, Vec::new()))?;
-        let attributes = self.attributes_by_name(name, bytes, directory);
-        let (mut entry, old) = self.describe(bytes, Kind::Symlink, &facts, attributes)?;
-        entry.target = target.into_bytes().into();
-        let item = self.compared(&entry, old.as_ref(), 0, None);
-        outlet.push(place, None, item.unwrap_or(Item::Plain(entry)));
-        Ok(())
-    }
-
-    fn read_special(
-        &mut self,
-        place: u32,
-        name: &Name,
-        bytes: &[u8],
-        directory: &OwnedFd,
-        outlet: &mut Outlet<Special>,
-    ) -> Result<(), Failed> {
-        let facts = Facts::new(&statat(directory, bytes, self.at_flags())?);
+    /// Reads a symlink, fifo or device.
+    fn read_node(&mut self, place: u32, name: &Name, directory: &OwnedFd, outlet: &mut Outlet<Special>) -> Result<(), Failed> {
+        let bytes = self.context.window.name(name);
+        let is_symlink = name.kind == NameKind::Symlink;
+        let flags = if is_symlink { AtFlags::SYMLINK_NOFOLLOW } else { self.at_flags() };
+        let facts = Facts::new(&statat(directory, bytes, flags)?);
         if self.context.own.contains(&facts.identity) {
             self.warn(Severity::Remark, name, OWN.to_owned());
-            outlet.push(place, None, Item::Other(Special::Own));
+            outlet.push(place, None, EntryPart::Other(Special::Own));
             return Ok(());
         }
         let kind = match facts.file_type {
-            FileType::Fifo => Kind::Fifo,
-            FileType::CharacterDevice => Kind::CharacterDevice,
-            FileType::BlockDevice => Kind::BlockDevice,
-            _ => return Err(Failed::Told(CHANGED_TYPE.to_owned())),
+            FileType::Symlink if is_symlink => Kind::Symlink,
+            FileType::Fifo if !is_symlink => Kind::Fifo,
+            FileType::CharacterDevice if !is_symlink => Kind::CharacterDevice,
+            FileType::BlockDevice if !is_symlink => Kind::BlockDevice,
+            _ => return Err(Failed::Skip(CHANGED_TYPE.to_owned())),
         };
+        let mut target = Box::default();
+        if is_symlink {
+            if self.context.follow
+                && let Some(message) = broken_symlink(directory, bytes)
+            {
+                self.warn(Severity::Remark, name, message);
+            }
+            target = retry_on_intr(|| readlinkat(directory, bytes, Vec::new()))?.into_bytes().into();
+        }
         let attributes = self.attributes_by_name(name, bytes, directory);
-        let (entry, old) = self.describe(bytes, kind, &facts, attributes)?;
-        let item = self.compared(&entry, old.as_ref(), 0, None);
-        outlet.push(place, None, item.unwrap_or(Item::Plain(entry)));
+        let (mut entry, old) = self.describe(bytes, kind, &facts, attributes)?;
+        entry.target = target;
+        let part = self.compared(&entry, old.as_ref(), 0, None);
+        outlet.push(place, None, part.unwrap_or(EntryPart::Plain(entry)));
         Ok(())
     }
 
-    /// Returns what to do with an entry that the archive has already; `None` for a new one.
-    fn compared(&self, entry: &Entry, old: Option<&Entry>, size: u64, identity: Option<(u64, u64)>) -> Option<Item<Special>> {
+    /// Returns what to do with an entry that the archive has; `None` for a new one.
+    fn compared(
+        &self,
+        entry: &Entry,
+        old: Option<&Entry>,
+        size: u64,
+        identity: Option<(u64, u64)>,
+    ) -> Option<EntryPart<Special>> {
         match self.context.known?.standing(entry, old, size) {
             Standing::New => None,
-            Standing::Touched => Some(Item::Other(Special::Touched(Box::new(entry.clone())))),
-            Standing::Same => Some(Item::Other(Special::Same(identity.map(|_| entry.path.clone())))),
+            Standing::Touched => Some(EntryPart::Other(Special::Touched(Box::new(entry.clone())))),
+            Standing::Same => Some(EntryPart::Other(Special::Same(identity.map(|_| entry.path.clone())))),
         }
     }
 
-    /// Reads the attributes of a file that must not be opened, through the handle of its directory.
+    /// Reads the attributes of a file that can't be opened, through the handle of its directory.
     fn attributes_by_name(&mut self, name: &Name, bytes: &[u8], directory: &OwnedFd) -> Vec<Attribute> {
         if !self.context.xattrs {
             return Vec::new();
@@ -293,7 +283,7 @@ impl<'a> Reader<'a> {
         retry_on_intr(|| openat(directory, bytes, flags, Mode::empty()))
     }
 
-    /// Reads a file. `as_link`: a further name may be answered with [`Special::Link`].
+    /// Reads a file. `as_link`: the result for a further name may be [`Special::Link`].
     fn read_file(
         &mut self,
         place: u32,
@@ -306,16 +296,16 @@ impl<'a> Reader<'a> {
         let file = self.open(bytes, directory)?;
         let facts = Facts::new(&fstat(&file)?);
         if facts.file_type != FileType::RegularFile {
-            return Err(Failed::Told(CHANGED_TYPE.to_owned()));
+            return Err(Failed::Skip(CHANGED_TYPE.to_owned()));
         }
         if self.context.own.contains(&facts.identity) {
             self.warn(Severity::Remark, name, OWN.to_owned());
-            outlet.push(place, None, Item::Other(Special::Own));
+            outlet.push(place, None, EntryPart::Other(Special::Own));
             return Ok(());
         }
         let identity = (facts.links > 1).then_some(facts.identity);
-        if self.is_put_off(place, &facts) {
-            outlet.push(place, identity, Item::Other(Special::Defer));
+        if self.is_deferred(place, &facts) {
+            outlet.push(place, identity, EntryPart::Other(Special::Defer));
             return Ok(());
         }
         let mut attributes = Vec::new();
@@ -329,16 +319,16 @@ impl<'a> Reader<'a> {
         let (mut entry, old) = self.describe(bytes, Kind::File, &facts, attributes)?;
         match self.compared(&entry, old.as_ref(), facts.size, identity) {
             // The names of one file stay together: it is stored again, and the others become links to it.
-            Some(Item::Other(Special::Touched(_))) if identity.is_some() => {
+            Some(EntryPart::Other(Special::Touched(_))) if identity.is_some() => {
                 if let Some(identity) = identity.filter(|_| as_link) {
-                    outlet.push(place, Some(identity), Item::Other(Special::Link(identity)));
+                    outlet.push(place, Some(identity), EntryPart::Other(Special::Link(identity)));
                     return Ok(());
                 }
             }
             // The file had several names before, and has one now.
-            Some(Item::Other(Special::Same(_))) if identity.is_none() && old.is_some_and(|old| old.link_group != 0) => {}
-            Some(item) => {
-                outlet.push(place, identity, item);
+            Some(EntryPart::Other(Special::Same(_))) if identity.is_none() && old.is_some_and(|old| old.link_group != 0) => {}
+            Some(part) => {
+                outlet.push(place, identity, part);
                 return Ok(());
             }
             None => {}
@@ -346,8 +336,8 @@ impl<'a> Reader<'a> {
         if identity.is_some() && self.context.plan.names_of_inode(place) > 1 {
             entry.link_group = self.context.links_before + 1 + u64::from(place);
         }
-        if facts.size == 0 {
-            outlet.push(place, identity, Item::Plain(entry));
+        if facts.size == 0 || self.context.dry_run {
+            outlet.push(place, identity, EntryPart::Plain(entry));
             return Ok(());
         }
         let sparse = self.context.holes
@@ -357,16 +347,16 @@ impl<'a> Reader<'a> {
         let opened = Opened { place, identity, name, fd: &file, size: facts.size };
         if sparse || facts.size > WHOLE_MAX as u64 {
             let mut stream = Stream { file: &opened, sparse, hasher: Some(blake3::Hasher::new()), holes: 0 };
-            outlet.push(place, identity, Item::Begin(entry));
+            outlet.push(place, identity, EntryPart::Begin(entry));
             let end = match stream.read(self.context.monitor, outlet) {
                 Ok(read) => {
                     self.check_unchanged(name, &file, &facts, read);
-                    Item::End(stream.hasher.map(|hasher| hasher.finalize().into()))
+                    EntryPart::End(stream.hasher.map(|hasher| hasher.finalize().into()))
                 }
                 Err(failed) => {
-                    outlet.push(place, identity, Item::Abandon);
+                    outlet.push(place, identity, EntryPart::Abandon);
                     return match failed {
-                        Failed::Told(message) => {
+                        Failed::Skip(message) => {
                             self.warn(Severity::Degraded, name, message);
                             Ok(())
                         }
@@ -390,17 +380,17 @@ impl<'a> Reader<'a> {
         if len > size {
             self.warn(Severity::Remark, name, "grew while it was read: stored as it was at first".to_owned());
             len = size;
-        } else if len < size || size > RESTING_MAX || !rests(facts) {
+        } else if len < size || size > RESTING_MAX || !is_at_rest(facts) {
             self.check_unchanged(name, file.fd, facts, len as u64);
         }
         if len == 0 {
-            outlet.push(place, identity, Item::Plain(entry));
+            outlet.push(place, identity, EntryPart::Plain(entry));
             return Ok(());
         }
         let run = Run { start, len };
         outlet.batch.filled += len;
-        let piece = measure(outlet.batch.run(run), run);
-        outlet.push(place, identity, Item::Whole(entry, piece));
+        let piece = hash_chunk(outlet.batch.run(run), run);
+        outlet.push(place, identity, EntryPart::Whole(entry, piece));
         Ok(())
     }
 
@@ -420,8 +410,8 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Returns whether nothing about a file has changed recently.
-fn rests(facts: &Facts) -> bool {
+/// Returns whether a file has not changed recently.
+fn is_at_rest(facts: &Facts) -> bool {
     let Ok(seconds) = u64::try_from(facts.changed.seconds) else { return true };
     let changed = Duration::new(seconds, facts.changed.nanoseconds);
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

@@ -3,10 +3,9 @@
 use std::collections::HashMap;
 use std::io::Write;
 
-use super::add::{KeptName, Known, Standing, describe, touch};
-use super::plan::Plan;
+use super::add::{KeptName, Known, Standing, keep_tags, touch};
 use super::read::{Context, Reader};
-use crate::pipeline::{Batch, Feed, Item, Placed, read_ahead, read_one};
+use crate::pipeline::{Batch, EntryPart, Feed, Placed, Visit, read_ahead, read_one};
 use crate::source::walk::{Window, join};
 use crate::stats::Stats;
 use nra_format::entry::{Entry, Kind};
@@ -40,12 +39,39 @@ pub(super) struct Store<'a, W: Write + Send> {
     /// Unchanged entries.
     unchanged: u64,
     deferred: Window,
+    /// Path and kind of the entries, if they are listed.
+    listed: Option<Vec<(EntryPath, Kind)>>,
 }
 
 impl<'a, W: Write + Send> Store<'a, W> {
-    /// Returns a store for `writer`.
-    pub(super) fn new(writer: &'a mut Writer<W>) -> Self {
-        Self { feed: Feed::new(writer), linked: HashMap::new(), kept: HashMap::new(), unchanged: 0, deferred: Window::default() }
+    /// Returns a store for `writer`. `is_listed`: remember all entries for [`visit`](Self::visit).
+    pub(super) fn new(writer: &'a mut Writer<W>, is_listed: bool) -> Self {
+        Self {
+            feed: Feed::new(writer),
+            linked: HashMap::new(),
+            kept: HashMap::new(),
+            unchanged: 0,
+            deferred: Window::default(),
+            listed: is_listed.then(Vec::new),
+        }
+    }
+
+    fn list(&mut self, path: &EntryPath, kind: Kind) {
+        if let Some(listed) = &mut self.listed {
+            listed.push((path.clone(), kind));
+        }
+    }
+
+    /// Passes the listed entries to `visit` in path order. Of several entries with one path, a directory precedes others.
+    ///
+    /// # Errors
+    ///
+    /// Those of `visit`.
+    pub(super) fn visit(&mut self, visit: Visit<'_>) -> Result<()> {
+        let mut listed = self.listed.take().unwrap_or_default();
+        listed.sort_by(|a, b| a.0.cmp(&b.0).then((a.1 != Kind::Directory).cmp(&(b.1 != Kind::Directory))));
+        listed.dedup_by(|later, earlier| later.0 == earlier.0);
+        listed.iter().try_for_each(|(path, kind)| visit(path, *kind))
     }
 
     /// Returns the deferred names.
@@ -76,10 +102,10 @@ impl<'a, W: Write + Send> Store<'a, W> {
     }
 
     fn take(&mut self, placed: Placed<Special>, batch: &Batch<Special>, context: Context<'_>) -> Result<()> {
-        let Placed { place, identity, item } = placed;
-        match item {
-            Item::Other(Special::Own) => {}
-            Item::Other(Special::Same(path)) => {
+        let Placed { place, identity, part } = placed;
+        match part {
+            EntryPart::Other(Special::Own) => {}
+            EntryPart::Other(Special::Same(path)) => {
                 self.keep(context.monitor);
                 if let (Some(identity), Some(path)) = (identity, path)
                     && context.plan.names_of_inode(place) > 1
@@ -87,16 +113,20 @@ impl<'a, W: Write + Send> Store<'a, W> {
                     self.kept.insert(place, (identity, path));
                 }
             }
-            Item::Other(Special::Touched(entry)) => self.touch(&entry, context.monitor)?,
-            Item::Other(Special::Link(identity)) => self.link(place, identity, context)?,
-            Item::Other(Special::Defer) => {
+            EntryPart::Other(Special::Touched(entry)) => self.touch(&entry, context.monitor)?,
+            EntryPart::Other(Special::Link(identity)) => self.link(place, identity, context)?,
+            EntryPart::Other(Special::Defer) => {
                 let name = &context.window.names[context.plan.name_at(place)];
                 self.deferred.push(name.directory, name.kind, name.inode, context.window.name(name));
             }
-            item => {
-                let stored = self.feed.take(item, batch, identity.is_some(), context.monitor)?;
-                if let (Some(identity), Some((id, Some(entry)))) = (identity, stored) {
-                    self.remember(place, identity, entry, id, context.plan);
+            part => {
+                let keep = identity.is_some() || self.listed.is_some();
+                let stored = self.feed.take(part, batch, keep, context.monitor)?;
+                if let Some((id, Some(entry))) = stored {
+                    self.list(&entry.path, entry.kind);
+                    if let Some(identity) = identity.filter(|_| context.plan.names_of_inode(place) > 1) {
+                        self.linked.insert(place, (identity, entry, id));
+                    }
                 }
             }
         }
@@ -118,10 +148,13 @@ impl<'a, W: Write + Send> Store<'a, W> {
                 monitor.warn(Warning::degraded(entry.path.as_bytes(), message));
                 return Ok(());
             }
-            describe(&mut entry, old.as_ref());
+            keep_tags(&mut entry, old.as_ref());
         }
         match known.map_or(Standing::New, |known| known.standing(&entry, old.as_ref(), 0)) {
-            Standing::New => self.feed.add(entry, NewContent::None, monitor).map(drop),
+            Standing::New => {
+                self.list(&entry.path, Kind::Directory);
+                self.feed.add(entry, NewContent::None, monitor).map(drop)
+            }
             Standing::Touched => self.touch(&entry, monitor),
             Standing::Same => {
                 self.keep(monitor);
@@ -136,15 +169,10 @@ impl<'a, W: Write + Send> Store<'a, W> {
         monitor.add(Counter::Entries, 1);
     }
 
-    /// Gives the entry of the archive the metadata of this one.
+    /// Replaces the metadata of the entry in the archive by that of this one.
     fn touch(&mut self, entry: &Entry, monitor: &dyn Monitor) -> Result<()> {
+        self.list(&entry.path, entry.kind);
         self.feed.change(&entry.path, |old| touch(old, entry), monitor)
-    }
-
-    fn remember(&mut self, place: u32, identity: (u64, u64), entry: Entry, id: EntryId, plan: &Plan) {
-        if plan.names_of_inode(place) > 1 {
-            self.linked.insert(place, (identity, entry, id));
-        }
     }
 
     /// Adds a further name of a file, or reads the file if the first name was skipped or is another file.
@@ -169,10 +197,10 @@ impl<'a, W: Write + Send> Store<'a, W> {
             let Ok(path) = EntryPath::new(path) else { return Ok(()) };
             entry.path = path.clone();
             if let Some(known) = context.known {
-                describe(&mut entry, known.find(&path).as_ref());
+                keep_tags(&mut entry, known.find(&path).as_ref());
             }
-            self.feed.add_link(entry, id, context.monitor)?;
-            return Ok(());
+            self.list(&path, entry.kind);
+            return self.feed.add_link(entry, id, context.monitor).map(drop);
         }
         let monitor = context.monitor;
         let read = move |outlet: &mut _| Reader::new(context).read(place, false, outlet);

@@ -1,4 +1,4 @@
-//! What the system knows of one file: status and extended attributes.
+//! Status and extended attributes of a file.
 
 use std::fmt;
 use std::os::fd::AsFd;
@@ -12,7 +12,7 @@ use nra_format::limits::{MAX_ATTRIBUTE_NAME, MAX_ATTRIBUTE_VALUE};
 /// Status of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Facts {
-    /// Type, as the system says it.
+    /// Type.
     pub(crate) file_type: FileType,
     /// Permission, set-id and sticky bits.
     pub(crate) mode: u16,
@@ -26,7 +26,7 @@ pub(crate) struct Facts {
     pub(crate) changed: Timestamp,
     /// Length of the content, bytes.
     pub(crate) size: u64,
-    /// Bytes that the content takes in the file system.
+    /// Bytes allocated in the file system.
     pub(crate) allocated_bytes: u64,
     /// Number of names.
     pub(crate) links: u64,
@@ -37,8 +37,7 @@ pub(crate) struct Facts {
 }
 
 impl Facts {
-    /// Reads a status. The widths of its fields depend on the machine; none of the conversions loses anything but a nonsensical
-    /// sign.
+    /// Converts a status. The widths of its fields depend on the machine. The conversions only lose an invalid sign.
     #[allow(clippy::unnecessary_cast, clippy::useless_conversion)]
     pub(crate) fn new(stat: &Stat) -> Self {
         Self {
@@ -69,7 +68,7 @@ pub(crate) struct AttributesLost {
 }
 
 impl AttributesLost {
-    /// Says whether the path led nowhere.
+    /// Returns whether the file does not exist.
     pub(crate) fn is_absent(&self) -> bool {
         matches!(self.error, Errno::NOENT | Errno::NOTDIR)
     }
@@ -81,7 +80,7 @@ impl fmt::Display for AttributesLost {
     }
 }
 
-/// Reads extended attributes of open files; keeps its buffer.
+/// Reads extended attributes. Reuses its buffer.
 #[derive(Debug)]
 pub(crate) struct AttributeReader {
     buffer: Vec<u8>,
@@ -100,7 +99,7 @@ impl AttributeReader {
         self.collect(|list| flistxattr(file, list), |name, value| fgetxattr(file, name, value))
     }
 
-    /// Reads all attributes of the file with this path, sorted by name; a symlink is not followed.
+    /// Reads all attributes of the file with this path, sorted by name. A symlink is not followed.
     pub(crate) fn read_path(&mut self, path: &[u8]) -> (Vec<Attribute>, Option<AttributesLost>) {
         self.collect(|list| llistxattr(path, list), |name, value| lgetxattr(path, name, value))
     }
@@ -153,7 +152,7 @@ impl AttributeReader {
     }
 }
 
-/// Says in words what the system refused, without its number.
+/// Returns the text of a system error without its number.
 pub(crate) fn reason(error: Errno) -> String {
     nra_format::error::reason(&error.into())
 }
@@ -163,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reasons_are_words() {
+    fn reason_has_no_error_number() {
         assert_eq!(reason(Errno::ACCESS), "permission denied");
         assert_eq!(reason(Errno::IO), "input/output error");
     }

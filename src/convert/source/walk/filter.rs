@@ -1,4 +1,4 @@
-//! What a walk leaves out.
+//! Decides which names a walk skips.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -11,33 +11,33 @@ use crate::pattern::PATTERN_MAX;
 use crate::rules::{RuleSet, Rules};
 use nra_format::error::Result;
 
-/// Names that version control systems keep their data under.
+/// Names of the directories in which version control systems store their data.
 const VCS_NAMES: [&[u8]; 11] =
     [b".git", b".hg", b".svn", b".bzr", b".jj", b".pijul", b"_darcs", b"CVS", b"RCS", b"SCCS", b".arch-ids"];
 
-/// What the tag file of a cache directory begins with.
+/// First bytes of the tag file of a cache directory.
 pub(crate) const CACHE_SIGNATURE: &[u8] = b"Signature: 8a477f597d28d172789f06886806bc55";
 /// Name of the tag file of a cache directory.
 pub(crate) const CACHE_TAG: &[u8] = b"CACHEDIR.TAG";
-/// Name of the files that `gitignore` obeys.
+/// Name of the files that [`Filter::gitignore`] follows.
 pub(crate) const GITIGNORE: &[u8] = b".gitignore";
 
-/// Chooses what is packed. The default takes everything.
+/// Selects the files to pack. The default selects all.
 #[derive(Debug, Clone, Default)]
 pub struct Filter {
-    /// Patterns over the paths in the archive.
+    /// Patterns for paths in the archive.
     pub rules: Rules,
-    /// Obey `.gitignore` files, each below its own directory.
+    /// Follow `.gitignore` files, each below its own directory.
     pub gitignore: bool,
-    /// Leave out the data of version control systems: `.git`, `.hg`, `.svn` and their like.
+    /// Skip the data of version control systems, such as `.git`, `.hg` and `.svn`.
     pub skip_vcs: bool,
-    /// Leave out what is in directories with a valid `CACHEDIR.TAG` (the directory and its tag stay).
+    /// Skip the content of directories with a valid `CACHEDIR.TAG`. The directory and its tag are packed.
     pub skip_caches: bool,
 }
 
 /// A [`Filter`] ready for use.
 #[derive(Debug)]
-pub(crate) struct Sieve {
+pub(crate) struct FilterMatcher {
     rules: RuleSet,
     /// As in [`Filter`].
     pub(crate) gitignore: bool,
@@ -46,25 +46,25 @@ pub(crate) struct Sieve {
     skip_vcs: bool,
 }
 
-impl Sieve {
+impl FilterMatcher {
     /// Compiles the patterns of `filter`.
     pub(crate) fn new(filter: &Filter) -> Result<Self> {
         let Filter { gitignore, skip_caches, skip_vcs, .. } = *filter;
         Ok(Self { rules: filter.rules.compile()?, gitignore, skip_caches, skip_vcs })
     }
 
-    /// Says whether decisions need the path of an entry.
+    /// Returns whether decisions depend on the path of an entry.
     pub(crate) fn needs_paths(&self) -> bool {
         !self.rules.is_empty()
     }
 
-    /// Says whether a name is skipped wherever it stands.
-    pub(crate) fn leaves_out_name(&self, name: &[u8]) -> bool {
+    /// Returns whether a name is skipped in any directory.
+    pub(crate) fn skips_name(&self, name: &[u8]) -> bool {
         self.skip_vcs && VCS_NAMES.contains(&name)
     }
 
-    /// Says whether the patterns leave out the entry with this path in the archive.
-    pub(crate) fn leaves_out_path(&self, path: &[u8], directory: bool) -> bool {
+    /// Returns whether the patterns skip the entry with this path in the archive.
+    pub(crate) fn skips_path(&self, path: &[u8], directory: bool) -> bool {
         self.rules.excludes(path, directory)
     }
 }
@@ -73,19 +73,19 @@ impl Sieve {
 #[derive(Debug)]
 pub(crate) struct Ignores {
     matcher: Gitignore,
-    /// Length of the stored path of the directory that the file lies in, with the slash behind it.
+    /// Length of the stored path of the directory of the file, including the slash.
     skip: usize,
     above: Option<Arc<Ignores>>,
 }
 
 impl Ignores {
-    /// Reads the text of a `.gitignore` in the directory of this stored path. Lines that make no sense are ignored, as git does.
+    /// Parses the `.gitignore` of the directory with this stored path. Invalid lines are ignored, as in git.
     pub(crate) fn new(text: &[u8], directory: &[u8], above: Option<Arc<Ignores>>) -> Self {
         let mut builder = GitignoreBuilder::new("");
         for line in text.split(|&b| b == b'\n').filter(|line| line.len() <= PATTERN_MAX) {
             let line = line.strip_suffix(b"\r").unwrap_or(line);
             if let Ok(line) = std::str::from_utf8(line) {
-                // A line that is no pattern matches nothing.
+                // An invalid pattern matches nothing.
                 let _ = builder.add_line(None, line);
             }
         }
@@ -93,8 +93,8 @@ impl Ignores {
         Self { matcher, skip: if directory.is_empty() { 0 } else { directory.len() + 1 }, above }
     }
 
-    /// Says whether the entry with this stored path is skipped.
-    pub(crate) fn leave_out(&self, path: &[u8], directory: bool) -> bool {
+    /// Returns whether the entry with this stored path is skipped.
+    pub(crate) fn skips(&self, path: &[u8], directory: bool) -> bool {
         let mut at = Some(self);
         while let Some(ignores) = at {
             let relative = Path::new(OsStr::from_bytes(path.get(ignores.skip..).unwrap_or_default()));
@@ -113,10 +113,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn inner_gitignore_files_decide_first() {
+    fn inner_gitignore_has_precedence() {
         let outer = Arc::new(Ignores::new(b"*.o\n/build\r\n# comment\n", b"", None));
         let inner = Ignores::new(b"!keep.o\n", b"sub", Some(outer.clone()));
-        assert!(outer.leave_out(b"a.o", false) && outer.leave_out(b"build", true) && !outer.leave_out(b"x/build", true));
-        assert!(inner.leave_out(b"sub/a.o", false) && !inner.leave_out(b"sub/keep.o", false));
+        assert!(outer.skips(b"a.o", false) && outer.skips(b"build", true) && !outer.skips(b"x/build", true));
+        assert!(inner.skips(b"sub/a.o", false) && !inner.skips(b"sub/keep.o", false));
     }
 }

@@ -1,29 +1,31 @@
-//! Reading one directory.
+//! Reads one directory.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, fstat, openat, statat};
 use rustix::io::{Errno, retry_on_intr};
 
-use super::filter::{CACHE_SIGNATURE, CACHE_TAG, GITIGNORE, Ignores, Sieve};
-use super::{AttributeReader, DirId, Facts, Handles, NameKind, Tree, WalkOptions, join, reason};
+use super::filter::{CACHE_SIGNATURE, CACHE_TAG, FilterMatcher, GITIGNORE, Ignores};
+use super::{AttributeReader, DirId, Facts, Handles, NameKind, Tree, WalkOptions, Window, join, reason};
 use nra_format::entry::Attribute;
 use nra_format::progress::{Severity, Warning};
 
-/// Bytes of names asked for in one call.
+/// Size of the buffer for names, bytes.
 const NAMES_BUFFER: usize = 64 << 10;
-/// Longest `.gitignore` that is read, bytes.
-const GITIGNORE_MAX: usize = 1 << 20;
+/// Maximum length of a `.gitignore` that is read, bytes.
+const GITIGNORE_MAX: u64 = 1 << 20;
 
-/// What became of a directory that was to be read.
+/// The entry of a directory.
 #[derive(Debug)]
 pub(super) enum Fate {
-    /// It makes no entry: it is only where names stand, or it vanished.
-    Nothing,
-    /// An entry with this status and these attributes.
+    /// None: the directory only contains names of inputs, or it vanished.
+    Skip,
+    /// A directory with this status and these attributes.
     Directory(Facts, Vec<Attribute>),
-    /// A symlink that leads back to a directory above it, to be kept as a symlink; number of its inode.
+    /// A symlink to a directory above it, which is stored as a symlink; its inode number.
     Link(u64),
 }
 
@@ -34,48 +36,25 @@ pub(super) struct Listing {
     pub(super) fate: Fate,
     pub(super) warnings: Vec<Warning>,
     pub(super) ignores: Option<Arc<Ignores>>,
-    /// Some or all of its names are not known.
+    /// The names could not be read completely.
     pub(super) is_partial: bool,
-    names: Vec<Listed>,
-    bytes: Vec<u8>,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Listed {
-    start: usize,
-    len: u16,
-    kind: NameKind,
-    inode: u64,
+    pub(super) found: Window,
 }
 
 impl Listing {
-    /// Returns a listing without names of a directory that makes no entry.
+    /// Returns an empty listing of a directory without an entry.
     pub(super) fn of_names(directory: DirId) -> Self {
-        Self {
-            directory,
-            fate: Fate::Nothing,
-            warnings: Vec::new(),
-            ignores: None,
-            is_partial: false,
-            names: Vec::new(),
-            bytes: Vec::new(),
-        }
+        let found = Window::default();
+        Self { directory, fate: Fate::Skip, warnings: Vec::new(), ignores: None, is_partial: false, found }
     }
 
     /// Adds a name.
     pub(super) fn push(&mut self, name: &[u8], kind: NameKind, inode: u64) {
-        let Ok(len) = u16::try_from(name.len()) else { return };
-        self.names.push(Listed { start: self.bytes.len(), len, kind, inode });
-        self.bytes.extend_from_slice(name);
-    }
-
-    /// Returns a name by number.
-    pub(super) fn get(&self, number: usize) -> Option<(&[u8], NameKind, u64)> {
-        self.names.get(number).map(|listed| (bytes_of(&self.bytes, listed), listed.kind, listed.inode))
+        self.found.push(self.directory, kind, inode, name);
     }
 
     fn has(&self, name: &[u8]) -> bool {
-        self.names.iter().any(|listed| bytes_of(&self.bytes, listed) == name)
+        self.found.names.iter().any(|known| self.found.name(known) == name)
     }
 
     fn warn(&mut self, severity: Severity, path: Vec<u8>, message: String) {
@@ -83,16 +62,12 @@ impl Listing {
     }
 }
 
-fn bytes_of<'a>(bytes: &'a [u8], listed: &Listed) -> &'a [u8] {
-    &bytes[listed.start..listed.start + usize::from(listed.len)]
-}
-
 /// Reads directories on one thread.
 #[derive(Debug)]
 pub(super) struct Lister<'a> {
     tree: &'a Tree,
     handles: &'a Handles,
-    sieve: &'a Sieve,
+    matcher: &'a FilterMatcher,
     options: &'a WalkOptions,
     attributes: AttributeReader,
     buffer: Vec<u8>,
@@ -100,12 +75,12 @@ pub(super) struct Lister<'a> {
 
 impl<'a> Lister<'a> {
     /// Prepares reading.
-    pub(super) fn new(tree: &'a Tree, handles: &'a Handles, sieve: &'a Sieve, options: &'a WalkOptions) -> Self {
+    pub(super) fn new(tree: &'a Tree, handles: &'a Handles, matcher: &'a FilterMatcher, options: &'a WalkOptions) -> Self {
         let attributes = AttributeReader::default();
-        Self { tree, handles, sieve, options, attributes, buffer: Vec::with_capacity(NAMES_BUFFER) }
+        Self { tree, handles, matcher, options, attributes, buffer: Vec::with_capacity(NAMES_BUFFER) }
     }
 
-    /// Reads one directory. `above`: the ignore files of the directories above it.
+    /// Reads one directory. `above`: the `.gitignore` files of the directories above it.
     pub(super) fn list(&mut self, id: DirId, above: Option<Arc<Ignores>>) -> Listing {
         let mut listing = Listing::of_names(id);
         listing.ignores = above;
@@ -127,7 +102,7 @@ impl<'a> Lister<'a> {
             && let Some(parent) = self.tree.parent(id)
             && self.tree.is_above(parent, facts.identity)
         {
-            listing.warn(Severity::Remark, self.shown(id), "kept as a symlink: it leads back to a directory above it".to_owned());
+            listing.warn(Severity::Remark, self.shown(id), "kept as a symlink: it refers to a directory above it".to_owned());
             listing.fate = Fate::Link(facts.identity.1);
             return listing;
         }
@@ -140,9 +115,9 @@ impl<'a> Lister<'a> {
             listing.is_partial = true;
             listing.warn(Severity::Degraded, self.shown(id), format!("not read to its end: {}", reason(error)));
         }
-        self.sift(id, &handle, &mut listing);
-        let Listing { names, bytes, .. } = &mut listing;
-        names.sort_unstable_by(|a, b| bytes_of(bytes, a).cmp(bytes_of(bytes, b)));
+        self.filter(id, &handle, &mut listing);
+        let Window { names, bytes, .. } = &mut listing.found;
+        names.sort_unstable_by(|a, b| a.of(bytes).cmp(b.of(bytes)));
         self.handles.keep(id, handle);
         listing
     }
@@ -151,7 +126,7 @@ impl<'a> Lister<'a> {
         self.tree.shown_path(id, b"")
     }
 
-    /// Device of the input that `id` lies below; `None` for an input itself.
+    /// Returns the device of the input that contains `id`; `None` for an input itself.
     fn device_of_root(&self, id: DirId) -> Option<u64> {
         let mut at = self.tree.parent(id)?;
         while let Some(parent) = self.tree.parent(at) {
@@ -160,7 +135,7 @@ impl<'a> Lister<'a> {
         self.tree.identity(at).map(|(device, _)| device)
     }
 
-    /// Reports a directory that can't be read; its own entry is kept if its status is known.
+    /// Reports an unreadable directory. Its entry is kept if its status is known.
     fn not_opened(&self, id: DirId, error: Errno, listing: &mut Listing) {
         let message = match error {
             Errno::NOENT => "vanished before it was read".to_owned(),
@@ -199,10 +174,10 @@ impl<'a> Lister<'a> {
                 entry => entry?,
             };
             let name = entry.file_name().to_bytes();
-            if name == b"." || name == b".." || self.sieve.leaves_out_name(name) {
+            if name == b"." || name == b".." || self.matcher.skips_name(name) {
                 continue;
             }
-            let mut kind = kind_of(entry.file_type());
+            let mut kind = NameKind::of(entry.file_type());
             let mut inode = entry.ino();
             let link = kind == Some(NameKind::Symlink);
             if kind.is_none() || (link && self.options.follow) {
@@ -210,8 +185,8 @@ impl<'a> Lister<'a> {
                 let status =
                     stat_of(handle, name, follow).or_else(|error| if follow { stat_of(handle, name, false) } else { Err(error) });
                 match status {
-                    Ok(facts) => (kind, inode) = (kind_of(facts.file_type), facts.identity.1),
-                    // The name goes on, so that opening it reports what is wrong.
+                    Ok(facts) => (kind, inode) = (NameKind::of(facts.file_type), facts.identity.1),
+                    // The name is kept, so that opening the file reports the reason.
                     Err(_) => kind = kind.or(Some(NameKind::File)),
                 }
             }
@@ -220,53 +195,39 @@ impl<'a> Lister<'a> {
         Ok(())
     }
 
-    /// Drops what the filter leaves out.
-    fn sift(&self, id: DirId, handle: &OwnedFd, listing: &mut Listing) {
-        if self.sieve.skip_caches && listing.has(CACHE_TAG) && is_cache(handle) {
-            let Listing { names, bytes, .. } = listing;
-            names.retain(|listed| bytes_of(bytes, listed) == CACHE_TAG);
+    /// Removes the names that the filter skips.
+    fn filter(&self, id: DirId, handle: &OwnedFd, listing: &mut Listing) {
+        if self.matcher.skip_caches && listing.has(CACHE_TAG) && is_cache(handle) {
+            let Window { names, bytes, .. } = &mut listing.found;
+            names.retain(|name| name.of(bytes) == CACHE_TAG);
         }
         let mut path = Vec::new();
-        if self.sieve.gitignore && listing.has(GITIGNORE) {
+        if self.matcher.gitignore && listing.has(GITIGNORE) {
             self.tree.stored_path(id, &mut path);
             match read_small(handle, GITIGNORE, GITIGNORE_MAX) {
                 Ok(text) => listing.ignores = Some(Arc::new(Ignores::new(&text, &path, listing.ignores.take()))),
                 Err(error) => listing.warn(
                     Severity::Degraded,
                     self.tree.shown_path(id, GITIGNORE),
-                    format!("not obeyed: {}", reason(error)),
+                    format!("ignored: {}", nra_format::error::reason(&error)),
                 ),
             }
         }
-        if listing.names.is_empty() || (!self.sieve.needs_paths() && listing.ignores.is_none()) {
+        if listing.found.names.is_empty() || (!self.matcher.needs_paths() && listing.ignores.is_none()) {
             return;
         }
         self.tree.stored_path(id, &mut path);
         let directory_len = path.len();
         let hidden = self.tree.root(id).hidden_len;
-        let Listing { names, bytes, ignores, .. } = listing;
-        names.retain(|listed| {
+        let Listing { found: Window { names, bytes, .. }, ignores, .. } = listing;
+        names.retain(|name| {
             path.truncate(directory_len);
-            join(&mut path, bytes_of(bytes, listed));
-            let directory = listed.kind == NameKind::Directory;
+            join(&mut path, name.of(bytes));
+            let directory = name.kind == NameKind::Directory;
             let visible = path.get(hidden..).unwrap_or_default();
-            !self.sieve.leaves_out_path(visible, directory) && !ignores.as_ref().is_some_and(|i| i.leave_out(&path, directory))
+            !self.matcher.skips_path(visible, directory) && !ignores.as_ref().is_some_and(|i| i.skips(&path, directory))
         });
     }
-}
-
-/// Returns what a type of the system stands for; `None` when the system does not say.
-fn kind_of(file_type: FileType) -> Option<NameKind> {
-    Some(match file_type {
-        FileType::RegularFile => NameKind::File,
-        FileType::Directory => NameKind::Directory,
-        FileType::Symlink => NameKind::Symlink,
-        FileType::Fifo => NameKind::Fifo,
-        FileType::CharacterDevice => NameKind::CharacterDevice,
-        FileType::BlockDevice => NameKind::BlockDevice,
-        FileType::Unknown => return None,
-        _ => NameKind::Other,
-    })
 }
 
 fn stat_of(directory: &OwnedFd, name: &[u8], follow: bool) -> Result<Facts, Errno> {
@@ -275,24 +236,17 @@ fn stat_of(directory: &OwnedFd, name: &[u8], follow: bool) -> Result<Facts, Errn
 }
 
 fn is_cache(directory: &OwnedFd) -> bool {
-    read_small(directory, CACHE_TAG, CACHE_SIGNATURE.len()).is_ok_and(|text| text == CACHE_SIGNATURE)
+    read_small(directory, CACHE_TAG, CACHE_SIGNATURE.len() as u64).is_ok_and(|text| text == CACHE_SIGNATURE)
 }
 
-/// Reads up to `most` bytes from the front of a regular file.
-fn read_small(directory: &OwnedFd, name: &[u8], most: usize) -> Result<Vec<u8>, Errno> {
+/// Reads up to `most` bytes from the start of a regular file.
+fn read_small(directory: &OwnedFd, name: &[u8], most: u64) -> io::Result<Vec<u8>> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = retry_on_intr(|| openat(directory, name, flags, Mode::empty()))?;
-    if FileType::from_raw_mode(fstat(&file)?.st_mode) != FileType::RegularFile {
-        return Err(Errno::INVAL);
+    let file = File::from(retry_on_intr(|| openat(directory, name, flags, Mode::empty()))?);
+    if !file.metadata()?.is_file() {
+        return Err(Errno::INVAL.into());
     }
-    let mut text = vec![0; most];
-    let mut len = 0;
-    while len < most {
-        match retry_on_intr(|| rustix::io::read(file.as_fd(), &mut text[len..]))? {
-            0 => break,
-            read => len += read,
-        }
-    }
-    text.truncate(len);
+    let mut text = Vec::new();
+    file.take(most).read_to_end(&mut text)?;
     Ok(text)
 }

@@ -1,8 +1,8 @@
-//! Names of the files below some directories, in an order that depends on nothing but the names.
+//! Finds the names of all files below some directories, in an order that depends on the names alone.
 //!
-//! Directories are read relative to handles of the directories above them, breadth first, a batch of them at a time on several
-//! threads. Types come with the names wherever the file system tells them; nothing but directories is opened. Names come out in
-//! windows of bounded length, so that what follows can order them without holding all of a very large tree.
+//! Directories are opened relative to handles of their parents and read breadth first, in batches on several threads. The listing
+//! includes the types if the file system stores them, so only directories are opened. Names are returned in windows of bounded
+//! length, so that they can be sorted without holding all names of a very large tree.
 
 mod facts;
 mod filter;
@@ -16,19 +16,21 @@ use std::thread;
 
 pub(crate) use facts::{AttributeReader, Facts, reason};
 pub use filter::Filter;
-use filter::{Ignores, Sieve};
+use filter::{FilterMatcher, Ignores};
 use listing::{Fate, Lister, Listing};
 pub(crate) use tree::{DirId, Handles, Root, Tree, join};
+
+use rustix::fs::FileType;
 
 use nra_format::entry::Attribute;
 use nra_format::error::Result;
 use nra_format::limits::MAX_PATH;
 use nra_format::progress::{Monitor, Warning};
 
-/// Directories read in one go: enough to keep threads busy, few enough that what was read ahead stays small.
+/// Directories in a batch: enough to keep threads busy, few enough that listings that wait stay small.
 const BATCH_DIRECTORIES: usize = 1024;
 
-/// What a name stands for.
+/// Type of the file of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum NameKind {
     /// Regular file.
@@ -43,29 +45,52 @@ pub(crate) enum NameKind {
     CharacterDevice,
     /// Block device.
     BlockDevice,
-    /// Socket, or something the format has no kind for.
+    /// Socket, or another type that the format does not support.
     Other,
+}
+
+impl NameKind {
+    /// Converts a file type; `None` if the system does not report it.
+    pub(crate) fn of(file_type: FileType) -> Option<Self> {
+        Some(match file_type {
+            FileType::RegularFile => Self::File,
+            FileType::Directory => Self::Directory,
+            FileType::Symlink => Self::Symlink,
+            FileType::Fifo => Self::Fifo,
+            FileType::CharacterDevice => Self::CharacterDevice,
+            FileType::BlockDevice => Self::BlockDevice,
+            FileType::Unknown => return None,
+            _ => Self::Other,
+        })
+    }
 }
 
 /// A name found by a walk.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Name {
-    /// The directory it stands in.
+    /// Its directory.
     pub(crate) directory: DirId,
-    /// What it is.
+    /// Its type.
     pub(crate) kind: NameKind,
-    /// Number of the inode, as the directory says it: a hint.
+    /// Inode number in the listing, which may be wrong.
     pub(crate) inode: u64,
     start: usize,
     len: u16,
 }
 
-/// A run of names.
+impl Name {
+    /// Returns its bytes, which are part of those of its window.
+    fn of<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
+        &bytes[self.start..self.start + usize::from(self.len)]
+    }
+}
+
+/// A number of consecutive names.
 #[derive(Debug, Default)]
 pub(crate) struct Window {
-    /// Everything that is not a directory.
+    /// All names of files that are not directories.
     pub(crate) names: Vec<Name>,
-    /// Directories, with what is known of them.
+    /// Directories with their status and attributes.
     pub(crate) directories: Vec<(DirId, Facts, Vec<Attribute>)>,
     bytes: Vec<u8>,
 }
@@ -73,7 +98,7 @@ pub(crate) struct Window {
 impl Window {
     /// Returns the bytes of a name.
     pub(crate) fn name(&self, name: &Name) -> &[u8] {
-        &self.bytes[name.start..name.start + usize::from(name.len)]
+        name.of(&self.bytes)
     }
 
     /// Adds a name.
@@ -88,10 +113,10 @@ impl Window {
     }
 }
 
-/// Where a walk begins.
+/// Start of a walk.
 #[derive(Debug, Clone)]
 pub(crate) enum Start {
-    /// A directory and what is below it.
+    /// A directory with everything below it.
     Directory(Root),
     /// One name, in a directory that is not itself an entry.
     Name {
@@ -99,9 +124,9 @@ pub(crate) enum Start {
         within: Root,
         /// The name.
         name: Box<[u8]>,
-        /// What it is.
+        /// Its type.
         kind: NameKind,
-        /// Number of its inode.
+        /// Its inode number.
         inode: u64,
     },
 }
@@ -109,9 +134,9 @@ pub(crate) enum Start {
 /// How to walk.
 #[derive(Debug, Clone)]
 pub(crate) struct WalkOptions {
-    /// What is skipped.
+    /// Which names are skipped.
     pub(crate) filter: Filter,
-    /// Take what symlinks lead to instead of the symlinks.
+    /// Use the targets of symlinks instead of the symlinks.
     pub(crate) follow: bool,
     /// Do not enter other file systems.
     pub(crate) one_file_system: bool,
@@ -125,14 +150,14 @@ pub(crate) struct WalkOptions {
 #[derive(Debug)]
 pub(crate) struct Walk {
     options: WalkOptions,
-    sieve: Sieve,
+    matcher: FilterMatcher,
     tree: Tree,
     handles: Handles,
     /// Directories to read next, with the ignore files that apply in them.
     frontier: VecDeque<(DirId, Option<Arc<Ignores>>)>,
-    /// Names that gave nothing, and directories of which not all names are known; a warning said why for each.
-    left_out: u64,
-    /// Listings not yet handed out, and how many names of the first one were.
+    /// Number of skipped names and of incompletely read directories. A warning gave the reason for each.
+    skipped: u64,
+    /// Listings that were not returned yet, and the number of names of the first one that were.
     pending: VecDeque<Listing>,
     taken: usize,
 }
@@ -144,15 +169,15 @@ impl Walk {
     ///
     /// `Usage` for patterns that do not work.
     pub(crate) fn new(options: WalkOptions, starts: Vec<Start>) -> Result<Self> {
-        let sieve = Sieve::new(&options.filter)?;
+        let matcher = FilterMatcher::new(&options.filter)?;
         let handles = Handles::new(options.follow);
         let mut walk = Self {
             options,
-            sieve,
+            matcher,
             tree: Tree::default(),
             handles,
             frontier: VecDeque::new(),
-            left_out: 0,
+            skipped: 0,
             pending: VecDeque::new(),
             taken: 0,
         };
@@ -166,7 +191,7 @@ impl Walk {
         match start {
             Start::Directory(root) => {
                 let visible = root.stored.get(root.hidden_len..).unwrap_or_default();
-                if visible.is_empty() || !self.sieve.leaves_out_path(visible, true) {
+                if visible.is_empty() || !self.matcher.skips_path(visible, true) {
                     let id = self.tree.add_root(root);
                     self.frontier.push_back((id, None));
                 }
@@ -174,7 +199,7 @@ impl Walk {
             Start::Name { within, name, kind, inode } => {
                 let mut path = within.stored.to_vec();
                 join(&mut path, &name);
-                if self.sieve.leaves_out_path(path.get(within.hidden_len..).unwrap_or_default(), false) {
+                if self.matcher.skips_path(path.get(within.hidden_len..).unwrap_or_default(), false) {
                     return;
                 }
                 let last = self.pending.back_mut().filter(|listing| {
@@ -204,26 +229,26 @@ impl Walk {
         &self.handles
     }
 
-    /// Number of names that gave nothing, and of directories of which not all names are known.
-    pub(crate) fn left_out(&self) -> u64 {
-        self.left_out
+    /// Returns the number of skipped names and of incompletely read directories.
+    pub(crate) fn skipped(&self) -> u64 {
+        self.skipped
     }
 
-    /// Says whether everything was handed out.
+    /// Returns whether all names were returned.
     pub(crate) fn is_done(&self) -> bool {
         self.pending.is_empty() && self.frontier.is_empty()
     }
 
-    /// Returns the next names, at most `limit` of them (directories counted in).
+    /// Returns the next names, at most `limit`, including directories. Unreadable directories are reported as warnings.
     ///
     /// # Errors
     ///
-    /// `Cancelled`. What can't be read is a warning.
+    /// `Cancelled`.
     pub(crate) fn next_window(&mut self, limit: usize, monitor: &dyn Monitor) -> Result<Window> {
         let mut window = Window::default();
         loop {
             while let Some(listing) = self.pending.pop_front() {
-                if let Some(rest) = self.hand_out(listing, limit, &mut window, monitor) {
+                if let Some(rest) = self.fill_window(listing, limit, &mut window, monitor) {
                     self.pending.push_front(rest);
                     return Ok(window);
                 }
@@ -236,12 +261,12 @@ impl Walk {
         }
     }
 
-    /// Reads the next directories; their names wait in `pending`.
+    /// Reads the next directories into `pending`.
     fn list_batch(&mut self, monitor: &dyn Monitor) {
         let count = self.frontier.len().min(BATCH_DIRECTORIES);
         let batch: Vec<_> = self.frontier.drain(..count).collect();
         let threads = self.options.threads.min(count);
-        let new_lister = || Lister::new(&self.tree, &self.handles, &self.sieve, &self.options);
+        let new_lister = || Lister::new(&self.tree, &self.handles, &self.matcher, &self.options);
         if threads <= 1 {
             let mut lister = new_lister();
             self.pending.extend(batch.into_iter().map(|(id, ignores)| lister.list(id, ignores)));
@@ -269,8 +294,8 @@ impl Walk {
         self.pending.extend(found.into_iter().map(|(_, listing)| listing));
     }
 
-    /// Moves names from a listing to `window`; returns the listing when the window is full before its end.
-    fn hand_out(&mut self, mut listing: Listing, limit: usize, window: &mut Window, monitor: &dyn Monitor) -> Option<Listing> {
+    /// Moves names from a listing to `window`. Returns the listing if the window is full before its end.
+    fn fill_window(&mut self, mut listing: Listing, limit: usize, window: &mut Window, monitor: &dyn Monitor) -> Option<Listing> {
         if window.len() >= limit {
             return Some(listing);
         }
@@ -278,9 +303,9 @@ impl Walk {
         for warning in listing.warnings.drain(..) {
             monitor.warn(warning);
         }
-        self.left_out += u64::from(std::mem::take(&mut listing.is_partial));
-        match std::mem::replace(&mut listing.fate, Fate::Nothing) {
-            Fate::Nothing => {}
+        self.skipped += u64::from(std::mem::take(&mut listing.is_partial));
+        match std::mem::replace(&mut listing.fate, Fate::Skip) {
+            Fate::Skip => {}
             Fate::Directory(facts, attributes) => {
                 self.tree.set_identity(directory, facts.identity);
                 window.directories.push((directory, facts, attributes));
@@ -291,13 +316,14 @@ impl Walk {
                 }
             }
         }
-        while let Some((name, kind, inode)) = listing.get(self.taken) {
+        while let Some(found) = listing.found.names.get(self.taken) {
+            let (name, kind, inode) = (listing.found.name(found), found.kind, found.inode);
             if window.len() >= limit {
                 return Some(listing);
             }
             self.taken += 1;
             if self.tree.child_len(directory, name) > MAX_PATH {
-                self.left_out += 1;
+                self.skipped += 1;
                 monitor.warn(Warning::degraded(
                     self.tree.shown_path(directory, name),
                     format!("skipped: its path is longer than {MAX_PATH} bytes"),

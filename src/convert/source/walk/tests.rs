@@ -55,7 +55,7 @@ fn tree() -> tempfile::TempDir {
 }
 
 #[test]
-fn everything_is_found_once() {
+fn walk_finds_every_name_once() {
     let top = tree();
     let monitor = Recorder::default();
     let found = walk_all(options(), top.path(), &monitor);
@@ -84,7 +84,7 @@ fn everything_is_found_once() {
 }
 
 #[test]
-fn filters_prune() {
+fn filtered_directories_are_not_entered() {
     let top = tree();
     let monitor = Recorder::default();
     let mut filter = Filter::default();
@@ -98,7 +98,7 @@ fn filters_prune() {
 }
 
 #[test]
-fn followed_loops_stay_symlinks() {
+fn followed_symlink_loops_stay_symlinks() {
     let top = tree();
     let monitor = Recorder::default();
     let found = walk_all(WalkOptions { follow: true, ..options() }, top.path(), &monitor);
@@ -108,7 +108,7 @@ fn followed_loops_stay_symlinks() {
 }
 
 #[test]
-fn windows_depend_on_names_alone() {
+fn windows_do_not_depend_on_threads() {
     let top = tree();
     let monitor = Recorder::default();
     let runs: Vec<Vec<Vec<String>>> = [1, 3]
@@ -129,7 +129,7 @@ fn windows_depend_on_names_alone() {
 }
 
 #[test]
-fn deep_trees_need_no_deep_stack_nor_long_paths() {
+fn deep_trees_need_neither_stack_nor_long_paths() {
     let top = tempfile::tempdir().unwrap();
     let depth = 700;
     let name = "d".repeat(100);
@@ -141,10 +141,10 @@ fn deep_trees_need_no_deep_stack_nor_long_paths() {
     let monitor = Recorder::default();
     let mut walk = Walk::new(options(), vec![start(top.path())]).unwrap();
     let window = walk.next_window(usize::MAX, &monitor).unwrap();
-    // 101 bytes a level: what is longer than 65,535 bytes is skipped with one warning.
+    // Each level has 101 bytes. Longer paths than 65,535 bytes are skipped with one warning.
     assert_eq!(window.directories.len(), 1 + 648);
     assert_eq!(monitor.take_warnings().len(), 1);
-    // Handles that were let go are found again from above.
+    // Evicted handles are reopened from the directories above.
     let (deepest, ..) = window.directories.last().unwrap();
     let again = Handles::new(false);
     assert!(again.get(walk.tree(), *deepest).is_ok());

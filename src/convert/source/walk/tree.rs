@@ -1,17 +1,17 @@
-//! The directories of a walk: names and parents, from which paths are made, and open handles of the recently used ones.
+//! The directories of a walk: names and parents, from which paths are built, and open handles of recently used ones.
 
-use std::collections::{HashMap, VecDeque};
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
 use rustix::io::{Errno, retry_on_intr};
-use rustix::process::{Resource, getrlimit};
 
-/// Longest path handed to the system in one call, bytes (its own limit is 4,096 with the closing NUL).
+use crate::handles::HandleCache;
+
+/// Maximum length of a path in a system call, bytes. The limit of the system is 4,096 with the closing NUL.
 const CALL_PATH_MAX: usize = 4_000;
 
 /// Number of a directory in a [`Tree`].
@@ -25,23 +25,23 @@ impl DirId {
     }
 }
 
-/// A directory that a walk starts from, or that holds names which it starts from.
+/// A directory at which a walk starts, or that contains names at which it starts.
 #[derive(Debug, Clone)]
 pub(crate) struct Root {
-    /// How the system finds it.
+    /// Path for system calls.
     pub(crate) path: Box<[u8]>,
-    /// Its path in the archive; empty for the top.
+    /// Its path in the archive; empty for the top directory.
     pub(crate) stored: Box<[u8]>,
-    /// How messages call it; empty for the current directory.
+    /// Its path in messages; empty for the current directory.
     pub(crate) shown: Box<[u8]>,
-    /// Bytes at the front of stored paths that patterns do not see: the prefix given by the caller, with its slash.
+    /// Number of bytes at the start of stored paths that patterns ignore: the prefix given by the caller, with its slash.
     pub(crate) hidden_len: usize,
 }
 
 /// One directory.
 #[derive(Debug)]
 struct Dir {
-    /// Directory above; none for a root.
+    /// Parent; `None` for a root.
     parent: Option<DirId>,
     /// Name below the parent; empty for a root.
     name: Box<[u8]>,
@@ -53,7 +53,7 @@ struct Dir {
     identity: Option<(u64, u64)>,
 }
 
-/// All directories of a walk. Paths are made from the chain of parents when they are needed, so that deep trees stay small.
+/// All directories of a walk. Paths are built from the chain of parents when they are needed, so that deep trees stay small.
 #[derive(Debug, Default)]
 pub(crate) struct Tree {
     roots: Vec<Root>,
@@ -83,22 +83,22 @@ impl Tree {
         id
     }
 
-    /// Says whether paths can come from more than one root, and so more than once.
+    /// Returns whether there are several roots, so that paths can repeat.
     pub(crate) fn has_several_roots(&self) -> bool {
         self.roots.len() > 1
     }
 
-    /// Number of directories.
+    /// Returns the number of directories.
     pub(crate) fn len(&self) -> usize {
         self.dirs.len()
     }
 
-    /// Returns all directories; parents come before what is below them.
+    /// Returns all directories. Parents precede their children.
     pub(crate) fn ids(&self) -> impl Iterator<Item = DirId> + use<> {
         (0..u32::try_from(self.dirs.len()).expect("checked when they were added")).map(DirId)
     }
 
-    /// Returns the directory above, or `None` for a root.
+    /// Returns the parent, or `None` for a root.
     pub(crate) fn parent(&self, id: DirId) -> Option<DirId> {
         self.dirs[id.index()].parent
     }
@@ -108,7 +108,7 @@ impl Tree {
         &self.dirs[id.index()].name
     }
 
-    /// Returns the root above a directory (or itself).
+    /// Returns the root of a directory, which may be itself.
     pub(crate) fn root(&self, id: DirId) -> &Root {
         &self.roots[self.dirs[id.index()].root as usize]
     }
@@ -118,12 +118,12 @@ impl Tree {
         self.dirs[id.index()].identity
     }
 
-    /// Notes device and inode.
+    /// Sets device and inode.
     pub(crate) fn set_identity(&mut self, id: DirId, identity: (u64, u64)) {
         self.dirs[id.index()].identity = Some(identity);
     }
 
-    /// Says whether `identity` is that of `id` or of a directory above it.
+    /// Returns whether `identity` is that of `id` or of a directory above it.
     pub(crate) fn is_above(&self, id: DirId, identity: (u64, u64)) -> bool {
         let mut at = Some(id);
         while let Some(dir) = at {
@@ -135,18 +135,18 @@ impl Tree {
         false
     }
 
-    /// Length of the stored path of `name` in `dir`, bytes.
+    /// Returns the length of the stored path of `name` in `dir`, bytes.
     pub(crate) fn child_len(&self, dir: DirId, name: &[u8]) -> usize {
         let above = self.dirs[dir.index()].stored_len;
         if above == 0 { name.len() } else { above + 1 + name.len() }
     }
 
-    /// Replaces `out` by the path of `dir` in the archive; empty for the top.
+    /// Replaces `out` by the path of `dir` in the archive; empty for the top directory.
     pub(crate) fn stored_path(&self, dir: DirId, out: &mut Vec<u8>) {
         self.path_after(dir, &self.root(dir).stored, out);
     }
 
-    /// Returns the path of `name` in `dir` as messages show it.
+    /// Returns the path of `name` in `dir` for messages.
     pub(crate) fn shown_path(&self, dir: DirId, name: &[u8]) -> Vec<u8> {
         let mut out = Vec::new();
         self.path_after(dir, &self.root(dir).shown, &mut out);
@@ -172,7 +172,7 @@ impl Tree {
     }
 }
 
-/// Appends one more component to a path.
+/// Appends a component to a path.
 pub(crate) fn join(path: &mut Vec<u8>, name: &[u8]) {
     if !path.is_empty() && path.last() != Some(&b'/') {
         path.push(b'/');
@@ -180,59 +180,31 @@ pub(crate) fn join(path: &mut Vec<u8>, name: &[u8]) {
     path.extend_from_slice(name);
 }
 
-/// Open handles of directories, a bounded number of them.
+/// Maximum number of open handles.
+const MAX_HANDLES: u64 = 512;
+
+/// Open handles of directories.
 #[derive(Debug)]
 pub(crate) struct Handles {
-    open: Mutex<Open>,
-    /// How many are kept.
-    limit: usize,
-    /// Symlinks on the way are followed.
+    open: HandleCache<DirId>,
+    /// Follow symlinks below roots.
     follow: bool,
 }
 
-#[derive(Debug, Default)]
-struct Open {
-    by_id: HashMap<DirId, Arc<OwnedFd>>,
-    oldest_first: VecDeque<DirId>,
-}
-
 impl Handles {
-    /// Creates a set without handles. It keeps a quarter of what the process may open, at most 512.
+    /// Creates an empty set.
     pub(crate) fn new(follow: bool) -> Self {
-        let allowed = getrlimit(Resource::Nofile).current.unwrap_or(4096);
-        let limit = usize::try_from(allowed / 4).unwrap_or(usize::MAX).clamp(8, 512);
-        Self { open: Mutex::default(), limit, follow }
+        Self { open: HandleCache::new(MAX_HANDLES), follow }
     }
 
     /// Keeps a handle.
     pub(crate) fn keep(&self, id: DirId, handle: Arc<OwnedFd>) {
-        // Bound, so that the handle is closed when the lock is free again: closing a directory takes longer than all the rest here.
-        let _dropped = self.exchange(id, handle);
+        self.open.insert(id, handle);
     }
 
-    /// Takes in a handle and returns the one that it displaces.
-    fn exchange(&self, id: DirId, handle: Arc<OwnedFd>) -> Option<Arc<OwnedFd>> {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let replaced = open.by_id.insert(id, handle);
-        if replaced.is_some() {
-            return replaced;
-        }
-        open.oldest_first.push_back(id);
-        if open.oldest_first.len() <= self.limit {
-            return None;
-        }
-        let oldest = open.oldest_first.pop_front()?;
-        open.by_id.remove(&oldest)
-    }
-
-    fn kept(&self, id: DirId) -> Option<Arc<OwnedFd>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner).by_id.get(&id).cloned()
-    }
-
-    /// Returns a handle of a directory that serves to open what is in it, reopening it from the nearest directory above that
-    /// is still open.
+    /// Returns a handle of a directory for opening the files in it. It is reopened from the nearest open directory above it.
     pub(crate) fn get(&self, tree: &Tree, id: DirId) -> Result<Arc<OwnedFd>, Errno> {
-        if let Some(handle) = self.kept(id) {
+        if let Some(handle) = self.open.get(id) {
             return Ok(handle);
         }
         let handle = Arc::new(self.reopen(tree, id, OFlags::PATH)?);
@@ -240,7 +212,7 @@ impl Handles {
         Ok(handle)
     }
 
-    /// Opens a directory for reading its names.
+    /// Opens a directory for listing.
     pub(crate) fn open_to_list(&self, tree: &Tree, id: DirId) -> Result<OwnedFd, Errno> {
         self.reopen(tree, id, OFlags::RDONLY)
     }
@@ -252,11 +224,11 @@ impl Handles {
             let Some(parent) = tree.parent(at) else { break (None, tree.root(id).path.to_vec()) };
             chain.push(at);
             at = parent;
-            if let Some(handle) = self.kept(at) {
+            if let Some(handle) = self.open.get(at) {
                 break (Some(handle), Vec::new());
             }
         };
-        // Symlinks within the path of an input are the caller's; those below it are followed on request only.
+        // Symlinks in the path of an input were given by the user. Those below it are only followed on request.
         let mut follow = start.is_none();
         let mut base: Option<Arc<OwnedFd>> = start;
         for id in chain.into_iter().rev() {
@@ -281,7 +253,7 @@ fn open_directory(base: BorrowedFd<'_>, path: &[u8], access: OFlags, follow: boo
     let path = Path::new(OsStr::from_bytes(path));
     if !follow {
         match retry_on_intr(|| openat2(base, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)) {
-            // Old kernels and some sandboxes have no openat2.
+            // Old kernels and some sandboxes don't support openat2.
             Err(Errno::NOSYS | Errno::PERM | Errno::INVAL) => {}
             result => return result,
         }
@@ -295,7 +267,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_are_made_from_the_chain() {
+    fn paths_are_built_from_parents() {
         let mut tree = Tree::default();
         let root = tree.add_root(Root {
             path: b"/x/photos"[..].into(),

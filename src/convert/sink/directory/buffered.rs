@@ -4,8 +4,8 @@ use nra_format::archive::{Access, Archive, Part};
 use nra_format::entry::Entry;
 use nra_format::error::{Error, Result};
 
-/// What an archive hands out of one entry.
-pub(super) struct Held {
+/// The content of one entry, as the archive passed it on.
+pub(super) struct BufferedContent {
     bytes: Vec<u8>,
     /// Lengths of the parts, data and holes.
     parts: Vec<Length>,
@@ -18,7 +18,7 @@ enum Length {
     Hole(u64),
 }
 
-impl Held {
+impl BufferedContent {
     /// Reads the content of `entry`. Content that is longer than its size is not read to its end.
     pub(super) fn read(archive: &dyn Archive, entry: &Entry) -> Self {
         let mut bytes = Vec::with_capacity(usize::try_from(entry.size).unwrap_or(0));
@@ -35,19 +35,19 @@ impl Held {
                     len
                 }
             };
-            // Whoever takes the parts sees that this one is too much.
+            // The receiver of the parts reports that the content is too long.
             left = left.and_then(|left| left.checked_sub(len));
             left.map(|_| ()).ok_or(Error::Cancelled)
         });
         Self { bytes, parts, end }
     }
 
-    /// Hands the parts to `sink`, as [`Archive::with_content`] does.
+    /// Passes the parts to `sink`, as [`Archive::with_content`] does.
     ///
     /// # Errors
     ///
     /// Those of `sink`, then that of reading.
-    pub(super) fn hand_to(self, sink: &mut dyn FnMut(Part<'_>) -> Result<()>) -> Result<()> {
+    pub(super) fn pass_to(self, sink: &mut dyn FnMut(Part<'_>) -> Result<()>) -> Result<()> {
         let mut rest = &self.bytes[..];
         for part in self.parts {
             match part {

@@ -5,15 +5,19 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::*;
-use nra_format::archive::OpenOptions;
+use crate::{Destination, NewArchive, NraSink, Options, Sink, Source, Stats, convert};
+use nra_format::archive::{Archive, OpenOptions};
 use nra_format::crypt::{Argon2Cost, Keyring, Secret};
-use nra_format::entry::{Attribute, Kind, Namespace};
+use nra_format::digest::Digest;
+use nra_format::entry::{Attribute, Entry, Kind, Namespace};
+use nra_format::error::Error;
 use nra_format::nra::frame::{FrameHeader, FrameKind, HEADER_LEN};
 use nra_format::nra::reader::open_for_salvage;
 use nra_format::nra::testing::{archive_with_false_links, assert_links_kept, assert_links_reported};
+use nra_format::nra::writer::{NewContent, Writer, WriterOptions};
 use nra_format::path::EntryPath;
-use nra_format::progress::{Recorder, Severity};
-use nra_format::source::{MemorySource, ReadAt};
+use nra_format::progress::Recorder;
+use nra_format::source::MemorySource;
 use nra_format::testing::noise;
 
 type Contents = BTreeMap<String, (Kind, u64, Vec<u8>)>;
@@ -59,7 +63,7 @@ fn packed(encryption: Option<Keyring>) -> Vec<u8> {
     writer.finish(&Recorder::default()).unwrap().0
 }
 
-/// Salvages `bytes`; returns the entries of the new archive, those lost, and whether anything was told.
+/// Salvages `bytes`. Returns the entries of the new archive, the number of lost ones, and whether anything was reported.
 fn salvaged(bytes: Vec<u8>) -> Option<(Contents, u64, bool)> {
     salvaged_with(bytes, None)
 }
@@ -69,8 +73,9 @@ fn salvaged_with(bytes: Vec<u8>, key: Option<Secret>) -> Option<(Contents, u64, 
 }
 
 fn recovered(archive: &dyn Archive, destination: Destination, writer: WriterOptions, monitor: &Recorder) -> Stats {
-    let sink = NraSink { writer, ..NraSink::default() };
-    recover(archive, destination, &sink, &Options { threads: 1, sync: false, ..Options::default() }, monitor).unwrap()
+    let sink = Sink::Archive(destination, NewArchive::Nra(NraSink { writer, ..NraSink::default() }));
+    let options = Options { threads: 1, sync: false, ..Options::default() };
+    convert(Source::Damaged(archive), sink, &options, monitor).unwrap()
 }
 
 fn salvaged_from(source: Arc<dyn ReadAt>, key: Option<Secret>) -> Option<(Contents, u64, bool)> {
@@ -124,17 +129,17 @@ fn zeroed(bytes: &[u8], ranges: impl IntoIterator<Item = Range<usize>>) -> Vec<u
 }
 
 #[test]
-fn all_entries_come_out_of_an_archive_without_head_index_commit_and_tail() {
+fn salvage_recovers_all_entries_without_superblock_index_commit_and_footer() {
     let bytes = sample();
     let expected = whole(&bytes);
     let pages: Vec<_> = frames(&bytes).into_iter().filter(|frame| frame.0 != FrameKind::Block).map(|frame| frame.1).collect();
     let end = bytes.len();
     let cases: [(&str, Vec<Range<usize>>, bool); 6] = [
         ("nothing", vec![], false),
-        ("head", vec![0..256], false),
-        ("tail", vec![end - 64..end], true),
+        ("superblock", vec![0..256], false),
+        ("footer", vec![end - 64..end], true),
         ("index pages", pages.clone(), true),
-        ("index pages and tail", pages.iter().cloned().chain([end - 64..end]).collect(), true),
+        ("index pages and footer", pages.iter().cloned().chain([end - 64..end]).collect(), true),
         ("all but blocks", pages.iter().cloned().chain([0..256, end - 64..end]).collect(), true),
     ];
     for (what, ranges, tells) in cases {
@@ -145,7 +150,7 @@ fn all_entries_come_out_of_an_archive_without_head_index_commit_and_tail() {
 }
 
 #[test]
-fn a_damaged_block_costs_its_entries() {
+fn damaged_block_loses_only_its_entries() {
     let bytes = sample();
     let expected = whole(&bytes);
     let blocks: Vec<_> = frames(&bytes).into_iter().filter(|frame| frame.0 == FrameKind::Block).map(|frame| frame.1).collect();
@@ -170,7 +175,7 @@ fn a_damaged_block_costs_its_entries() {
 }
 
 #[test]
-fn what_lies_in_front_of_a_cut_comes_out() {
+fn salvage_recovers_entries_before_truncation() {
     let bytes = sample();
     let expected = whole(&bytes);
     let last = frames(&bytes).into_iter().rev().find(|frame| frame.0 == FrameKind::Block).unwrap().1.end;
@@ -183,12 +188,12 @@ fn what_lies_in_front_of_a_cut_comes_out() {
 }
 
 #[test]
-fn bytes_in_front_and_a_lost_front_are_no_obstacle() {
+fn salvage_handles_preceding_bytes_and_missing_start() {
     let bytes = sample();
     let expected = whole(&bytes);
     let (found, lost, told) = salvaged([b"HTTP/1.1 200 OK\r\n\r\n", &bytes[..]].concat()).unwrap();
     assert_eq!((found, lost, told), (expected.clone(), 0, true));
-    // A head shows the place as well as a tail.
+    // The superblock locates the archive as well as the footer does.
     let (found, ..) = salvaged([b"junk", &bytes[..bytes.len() - 64]].concat()).unwrap();
     assert_eq!(found, expected);
     let (found, lost, told) = salvaged(bytes[400..].to_vec()).unwrap();
@@ -197,24 +202,24 @@ fn bytes_in_front_and_a_lost_front_are_no_obstacle() {
 }
 
 #[test]
-fn what_is_no_archive_is_refused() {
+fn salvage_rejects_other_files() {
     for bytes in [Vec::new(), b"NRA".to_vec(), noise(100_000, 7)] {
         assert!(salvaged(bytes).is_none());
     }
 }
 
 #[test]
-fn encrypted_archives_are_salvaged_with_their_key() {
+fn salvage_of_encrypted_archive_needs_its_key() {
     let key = || Secret::user_key([7; 32]);
     let bytes = packed(Some(Keyring::create(&key(), Argon2Cost::default(), "").unwrap()));
     let expected = whole(&sample());
     let end = bytes.len();
     let cases: [(&str, Vec<Range<usize>>); 4] = [
         ("nothing", vec![]),
-        ("tail", vec![end - 64..end]),
-        ("head and first keys", vec![0..512]),
-        // The last keys lie in front of the commit.
-        ("first keys and tail", vec![256..512, end - 64..end]),
+        ("footer", vec![end - 64..end]),
+        ("superblock and first keys", vec![0..512]),
+        // The last keys precede the commit.
+        ("first keys and footer", vec![256..512, end - 64..end]),
     ];
     for (what, ranges) in cases {
         let damaged = zeroed(&bytes, ranges);
@@ -225,12 +230,12 @@ fn encrypted_archives_are_salvaged_with_their_key() {
     }
     let (found, lost, told) = salvaged_with([b"junk", &bytes[..]].concat(), Some(key())).unwrap();
     assert!(found == expected && (lost, told) == (0, true));
-    // A page of the index gone: entries are found by the directories of blocks.
+    // Without an index page, the block indexes list the entries.
     let (found, lost, told) = salvaged_with(zeroed(&bytes, [end - 700..end]), Some(key())).unwrap();
     assert!(found == expected && (lost, told) == (0, true), "{lost} {}", found.len());
 }
 
-/// A disk with a range that it does not give.
+/// A disk with a range of unreadable bytes.
 struct Failing(MemorySource, Range<u64>);
 
 impl ReadAt for Failing {
@@ -250,7 +255,7 @@ impl ReadAt for Failing {
 }
 
 #[test]
-fn sectors_that_do_not_read_cost_what_is_in_them() {
+fn unreadable_sectors_lose_only_their_entries() {
     let bytes = sample();
     let (expected, len) = (whole(&bytes), bytes.len() as u64);
     // In a text, in raw content, in the index, at the end.
@@ -265,19 +270,7 @@ fn sectors_that_do_not_read_cost_what_is_in_them() {
 }
 
 #[test]
-fn what_says_nothing_of_the_archive_ends_the_work_as_it_is() {
-    let monitor = Recorder::default();
-    assert!(matches!(lost(Error::WrongKey, b"a", "skipped", &monitor), Err(Error::WrongKey)));
-    let full = Error::io("read", "a", std::io::Error::from_raw_os_error(rustix::io::Errno::NOSPC.raw_os_error()));
-    let Err(Error::Io { source, .. }) = lost(full, b"a", "skipped", &monitor) else { panic!("it is told") };
-    assert_eq!(source.raw_os_error(), Some(rustix::io::Errno::NOSPC.raw_os_error()));
-    assert!(monitor.take_warnings().is_empty());
-    lost(Error::corrupt("block", 0, "gone"), b"a", "skipped", &monitor).unwrap();
-    assert_eq!(monitor.take_warnings().len(), 1);
-}
-
-#[test]
-fn link_groups_that_lie_do_not_mix_files() {
+fn salvage_separates_files_of_false_link_group() {
     let source = Arc::new(MemorySource::new(archive_with_false_links()));
     let archive = nra_format::archive::open(source, &OpenOptions::default()).unwrap();
     let folder = tempfile::tempdir().unwrap();
@@ -288,16 +281,4 @@ fn link_groups_that_lie_do_not_mix_files() {
     assert_eq!((stats.damaged, stats.written.entries), (0, 4));
     assert_links_reported(&monitor);
     assert_links_kept(&*nra_format::archive::open_path(&path, &OpenOptions::default()).unwrap());
-}
-
-#[test]
-fn what_the_writer_refuses_is_left_out() {
-    let monitor = Recorder::default();
-    let refused = Error::Usage { detail: "x cannot be stored: it has more than fits".into() };
-    lost(refused, b"x", "skipped", &monitor).unwrap();
-    let [told] = &monitor.take_warnings()[..] else { panic!("one warning") };
-    assert!(
-        told.severity == Severity::Damage && told.message == "skipped: x cannot be stored: it has more than fits",
-        "{told:?}"
-    );
 }

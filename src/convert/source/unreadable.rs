@@ -37,3 +37,6 @@ impl<S: ReadAt> ReadAt for UnreadableAsZero<S> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -12,12 +12,14 @@ use anstyle::{AnsiColor, Style};
 use indicatif::ProgressBar;
 use serde::Serialize;
 
+use crate::record::record;
 use crate::report::{CommandResult, Failure};
 use crate::signals;
 
 use nra_format::Error;
 use nra_format::error::Subject;
 use nra_format::progress::{Severity, Warning};
+use nra_text::PathField;
 
 /// Warnings with the same message that are printed; further ones are only counted.
 const SHOWN_WARNINGS: u64 = 5;
@@ -68,7 +70,8 @@ struct Screen {
 #[derive(Debug, Default)]
 struct Warnings {
     groups: Vec<Group>,
-    records: Vec<WarningRecord>,
+    /// The first warnings, for the JSON document.
+    records: Vec<Warning>,
     /// The greatest severity of all warnings.
     severity: Option<Severity>,
 }
@@ -82,20 +85,15 @@ struct Group {
     reported: u64,
 }
 
-/// A warning as JSON.
-#[derive(Debug, Clone, Serialize)]
-pub struct WarningRecord {
-    #[serde(rename = "type")]
-    record: &'static str,
-    /// File or entry concerned.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    path: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    path_b64: Option<String>,
-    /// What happened.
-    message: String,
-    /// `remark`, `degraded` or `damage`.
-    severity: &'static str,
+/// Returns a warning as JSON.
+pub fn warning_record(warning: &Warning) -> impl Serialize {
+    let path = (!warning.path.is_empty()).then(|| PathField::new(&warning.path));
+    let severity = match warning.severity {
+        Severity::Remark => "remark",
+        Severity::Degraded => "degraded",
+        Severity::Damage => "damage",
+    };
+    record! { "warning" => ..path, message: &warning.message, severity }
 }
 
 fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -192,7 +190,7 @@ impl Console {
             warnings.severity = warnings.severity.max(Some(warning.severity));
             let seen = warnings.count(&warning.message);
             if warnings.records.len() < MAX_RECORDS {
-                warnings.records.push(WarningRecord::new(&warning));
+                warnings.records.push(warning);
             }
             seen < SHOWN_WARNINGS || self.options.verbose > 0
         };
@@ -223,7 +221,7 @@ impl Console {
     }
 
     /// Returns the warnings for a JSON document, at most 10,000.
-    pub fn take_warning_records(&self) -> Vec<WarningRecord> {
+    pub fn take_warnings(&self) -> Vec<Warning> {
         std::mem::take(&mut lock(&self.warnings).records)
     }
 
@@ -311,7 +309,7 @@ fn read_answer() -> CommandResult<String> {
     }
 }
 
-/// Calls `read` on another thread and waits for the result; an interrupt ends the wait.
+/// Calls `read` on another thread and waits for the result. An interrupt ends the wait with an error.
 pub fn wait_for<T: Send + 'static>(read: impl FnOnce() -> T + Send + 'static) -> CommandResult<T> {
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
@@ -331,7 +329,7 @@ pub fn wait_for<T: Send + 'static>(read: impl FnOnce() -> T + Send + 'static) ->
 }
 
 impl Warnings {
-    /// Counts a warning and returns how many of its wording came before.
+    /// Counts a warning. Returns how many with the same message preceded it.
     fn count(&mut self, message: &str) -> u64 {
         let at = match self.groups.iter().position(|group| group.message == message) {
             Some(at) => at,
@@ -350,20 +348,6 @@ impl Warnings {
         let seen = self.groups[at].count;
         self.groups[at].count += 1;
         seen
-    }
-}
-
-impl WarningRecord {
-    fn new(warning: &Warning) -> Self {
-        let field = (!warning.path.is_empty()).then(|| nra_text::PathField::new(&warning.path));
-        let (path, path_b64) = field.map_or((None, None), |field| (Some(field.path.into_owned()), field.path_b64));
-        let message = warning.message.clone();
-        let severity = match warning.severity {
-            Severity::Remark => "remark",
-            Severity::Degraded => "degraded",
-            Severity::Damage => "damage",
-        };
-        Self { record: "warning", path, path_b64, message, severity }
     }
 }
 
@@ -397,7 +381,7 @@ mod tests {
         assert!(text.contains("nra: warning: $'a\\nb': gone\n"));
         assert!(text.ends_with("nra: warning: 412 more: permission denied (use -v to list them)\n"), "{text}");
         assert_eq!(console.severity(), Some(Severity::Degraded));
-        assert_eq!(console.take_warning_records().len(), 418);
+        assert_eq!(console.take_warnings().len(), 418);
     }
 
     #[test]

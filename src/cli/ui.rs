@@ -10,7 +10,7 @@ use anstream::ColorChoice;
 use serde::Serialize;
 
 use crate::args::{ColorWhen, GlobalArgs, ProgressWhen};
-use crate::console::{Console, ConsoleOptions, WarningRecord};
+use crate::console::{Console, ConsoleOptions, warning_record};
 use crate::exit_code::Code;
 use crate::progress::{Progress, ProgressStyleChoice};
 use crate::report::{CommandResult, Failure, Outcome};
@@ -66,14 +66,14 @@ enum List {
 
 /// Last object of a command's JSON output.
 #[derive(Serialize)]
-struct FinalRecord<'a, T: Serialize> {
+struct FinalRecord<'a, T, W> {
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     record: Option<&'a str>,
     code: u8,
     #[serde(flatten)]
     fields: &'a T,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    warnings: Vec<WarningRecord>,
+    warnings: Vec<W>,
 }
 
 impl Ui {
@@ -300,7 +300,8 @@ impl Ui {
         match self.form {
             Form::Text => {}
             Form::Json => {
-                let warnings = self.console.take_warning_records();
+                let warnings = self.console.take_warnings();
+                let warnings: Vec<_> = warnings.iter().map(warning_record).collect();
                 if self.list == List::None {
                     self.json(&FinalRecord { record: Some(kind), code, fields, warnings })?;
                 } else {
@@ -310,10 +311,10 @@ impl Ui {
                 self.list = List::Closed;
             }
             Form::JsonLines => {
-                for warning in self.console.take_warning_records() {
-                    self.record(&warning)?;
+                for warning in self.console.take_warnings() {
+                    self.record(&warning_record(&warning))?;
                 }
-                self.record(&FinalRecord { record: Some(kind), code, fields, warnings: Vec::new() })?;
+                self.record(&FinalRecord { record: Some(kind), code, fields, warnings: Vec::<()>::new() })?;
                 self.list = List::Closed;
             }
         }

@@ -8,6 +8,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use serde::de::{DeserializeOwned, IntoDeserializer, value};
+
 use crate::archive_errors;
 use crate::args::{ArchiveArg, ContainerArgs, ResourceArgs};
 use crate::key_args::KeyArgs;
@@ -56,11 +59,11 @@ pub struct Args {
     #[arg(long)]
     read_only: bool,
     /// Use colours for a dark or light background, or none
-    #[arg(long, value_name = "NAME", value_enum)]
-    theme: Option<ThemeArg>,
+    #[arg(long, value_name = "NAME", value_parser = setting::<ThemeName>(&THEMES))]
+    theme: Option<ThemeName>,
     /// Draw pictures with this method
-    #[arg(long, value_name = "HOW", value_enum)]
-    pictures: Option<PicturesArg>,
+    #[arg(long, value_name = "HOW", value_parser = setting::<Pictures>(&PICTURES))]
+    pictures: Option<Pictures>,
     /// Move the terminal cursor along, for screen readers
     #[arg(long)]
     linear: bool,
@@ -75,58 +78,31 @@ pub struct Args {
     resources: ResourceArgs,
 }
 
-/// Theme option.
-#[derive(Debug, Clone, Copy, clap::ValueEnum)]
-enum ThemeArg {
-    /// Detect from the terminal
-    Auto,
-    /// Light text on dark
-    Dark,
-    /// Dark text on light
-    Light,
-    /// No colours
-    Mono,
-}
+/// Values of `--theme` and their help.
+const THEMES: [(&str, &str); 4] = [
+    ("auto", "Detect from the terminal"),
+    ("dark", "Light text on dark"),
+    ("light", "Dark text on light"),
+    ("mono", "No colours"),
+];
 
-impl From<ThemeArg> for ThemeName {
-    fn from(theme: ThemeArg) -> Self {
-        match theme {
-            ThemeArg::Auto => Self::Auto,
-            ThemeArg::Dark => Self::Dark,
-            ThemeArg::Light => Self::Light,
-            ThemeArg::Mono => Self::Mono,
-        }
-    }
-}
+/// Values of `--pictures` and their help.
+const PICTURES: [(&str, &str); 6] = [
+    ("auto", "Detect from the terminal"),
+    ("kitty", "Kitty protocol"),
+    ("iterm2", "iTerm2 protocol"),
+    ("sixel", "Sixel"),
+    ("blocks", "Half blocks"),
+    ("off", "No pictures, only format and size"),
+];
 
-/// Picture option.
-#[derive(Debug, Clone, Copy, clap::ValueEnum)]
-enum PicturesArg {
-    /// Detect from the terminal
-    Auto,
-    /// Kitty protocol
-    Kitty,
-    /// iTerm2 protocol
-    Iterm2,
-    /// Sixel
-    Sixel,
-    /// Half blocks
-    Blocks,
-    /// No pictures, only format and size
-    Off,
-}
-
-impl From<PicturesArg> for Pictures {
-    fn from(pictures: PicturesArg) -> Self {
-        match pictures {
-            PicturesArg::Auto => Self::Auto,
-            PicturesArg::Kitty => Self::Kitty,
-            PicturesArg::Iterm2 => Self::Iterm2,
-            PicturesArg::Sixel => Self::Sixel,
-            PicturesArg::Blocks => Self::Blocks,
-            PicturesArg::Off => Self::Off,
-        }
-    }
+/// Parses a setting that has these values in the configuration file.
+fn setting<T>(values: &'static [(&'static str, &'static str)]) -> impl TypedValueParser<Value = T>
+where
+    T: DeserializeOwned + Clone + Send + Sync + 'static,
+{
+    let values = values.iter().map(|(name, help)| PossibleValue::new(*name).help(*help));
+    PossibleValuesParser::new(values).try_map(|name| T::deserialize(name.into_deserializer()) as Result<T, value::Error>)
 }
 
 /// Runs the browser.
@@ -179,8 +155,8 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     }
     let environment = Environment::read();
     let (mut config, warnings) = Config::read(&environment);
-    config.theme = args.theme.map_or(config.theme, Into::into);
-    config.pictures = args.pictures.map_or(config.pictures, Into::into);
+    config.theme = args.theme.unwrap_or(config.theme);
+    config.pictures = args.pictures.unwrap_or(config.pictures);
     config.linear |= args.linear;
     config.mouse &= !args.no_mouse && !config.linear;
     config.preview &= !config.linear;

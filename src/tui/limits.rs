@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_has_its_name_and_its_range() {
+    fn limits_have_names_and_ranges() {
         let mut limits = Limits::default();
         for name in Limits::NAMES {
             limits.set(name, 1 << 20).unwrap();

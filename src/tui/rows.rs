@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_of_a_directory() {
+    fn rows_are_fetched_in_windows() {
         let archive = sample::archive(&["a/1", "a/2", "a/deep/x", "b", "c/1", "d"]);
         let top = Scope::default();
         let all = page(&*archive, &top, &Want::Start, 10).unwrap();
@@ -350,7 +350,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
         #[test]
-        fn joined_windows_are_the_whole_list(
+        fn windows_join_to_whole_list(
             names in proptest::collection::btree_set("[ab]{1,2}(/[ab]{1,2}){0,3}", 1..30),
             open in proptest::collection::btree_set("[ab]{1,2}(/[ab]{1,2}){0,2}", 0..6),
             step in 1usize..5,

@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_of_256_colours() {
+    fn nearest_of_256_colours_is_chosen() {
         assert_eq!(indexed([0, 0, 0]), 16);
         assert_eq!(indexed([255, 255, 255]), 231);
         assert_eq!(indexed([128, 128, 128]), 244);

@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn roles_of_a_program() {
+    fn source_text_gets_roles() {
         let lines = painted("a.rs", "// remark\nfn main() { let x = \"text\"; }");
         assert_eq!(lines[0], [("// remark".to_owned(), Role::Comment)]);
         let has = |text: &str, role| lines[1].iter().any(|(part, of)| part.trim() == text && *of == role);

@@ -26,7 +26,6 @@ impl fmt::Debug for Typed {
     }
 }
 
-/// Keys that wait for a response, and what they wait for.
 #[derive(Debug, Clone, Default)]
 pub struct Input {
     /// Keys and text, in the order typed.

@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn the_window_follows_the_cursor() {
+    fn window_follows_cursor() {
         let names: Vec<String> = (0..5_000).map(|number| format!("{number:04}")).collect();
         let archive = sample::archive(&names.iter().map(String::as_str).collect::<Vec<_>>());
         let (mut listing, request) = Listing::open(Scope::default(), None, 20);
@@ -503,7 +503,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(32))]
         #[test]
-        fn the_cursor_is_where_a_full_list_has_it(steps in proptest::collection::vec(-900isize..900, 1..40), height in 1usize..60) {
+        fn cursor_matches_full_list(steps in proptest::collection::vec(-900isize..900, 1..40), height in 1usize..60) {
             let names: Vec<String> = (0..3_000).map(|number| format!("{number:04}")).collect();
             let archive = sample::archive(&names.iter().map(String::as_str).collect::<Vec<_>>());
             let (mut listing, request) = Listing::open(Scope::default(), None, height);

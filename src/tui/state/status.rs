@@ -18,7 +18,6 @@ pub enum Tone {
     Error,
 }
 
-/// The status line.
 #[derive(Debug, Clone, Default)]
 pub struct Status {
     pub message: Option<Message>,

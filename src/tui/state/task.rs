@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use crate::state::PendingChange;
 use nra_convert::Overwrite;
 
-/// What a job does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Task {
     Extract {

@@ -74,7 +74,7 @@ fn files() -> Arc<dyn Archive> {
 }
 
 #[test]
-fn entries_of_shard_files() {
+fn shard_files_show_entries() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/shard");
     for (name, keys, expected) in [
         ("go_tensorv1.mosh", "j j j f3", ["shape     2 × 3", "elements  6"]),
@@ -93,17 +93,17 @@ fn entries_of_shard_files() {
 }
 
 #[test]
-fn tensors() {
+fn tensors_are_listed() {
     snapshots(&files(), "tensors", "j f3");
 }
 
 #[test]
-fn separated_values() {
+fn separated_values_are_aligned() {
     snapshots(&files(), "csv", "j j f3");
 }
 
 #[test]
-fn arrays_and_columns() {
+fn arrays_and_columns_are_listed() {
     let mut story = Story::begin(files(), 120, 40);
     story.sees("NPY · 1").sees("float32").sees("3 × 4");
     story.then("j j j");
@@ -127,7 +127,7 @@ fn table_scrolls_and_switches_to_bytes() {
 }
 
 #[test]
-fn pictures() {
+fn pictures_are_drawn() {
     snapshots(&files(), "picture", "j j j j j j f3");
 }
 
@@ -159,7 +159,7 @@ fn pictures_follow_pane_size() {
 }
 
 #[test]
-fn indented_json() {
+fn dense_json_is_indented() {
     snapshots(&files(), "json", "j j j j j f3");
 }
 
@@ -187,7 +187,7 @@ fn json_is_folded() {
 }
 
 #[test]
-fn records_have_a_row_each() {
+fn each_record_has_a_row() {
     let record =
         |number: u32| format!("{{\"id\": {number}, \"labels\": [\"cat\", \"dog\"], \"text\": \"{}\"}}\n", "word ".repeat(20));
     let content: Vec<u8> = (1..=20_000).flat_map(|number| record(number).into_bytes()).collect();

@@ -112,7 +112,7 @@ fn late_marks_are_ignored() {
 }
 
 #[test]
-fn closed_sheet_stays_closed() {
+fn closed_details_stay_closed() {
     let mut story = Story::begin(everything(), 100, 24);
     story.held_back = true;
     story.then("i");

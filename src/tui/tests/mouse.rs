@@ -53,7 +53,7 @@ fn clicking_map_area_moves_cursor() {
 }
 
 #[test]
-fn clicking_head_sorts() {
+fn clicking_column_header_sorts() {
     let mut story = Story::begin(everything(), 80, 24);
     let at = u16::try_from(story.screen().lines().nth(1).unwrap().find("size").unwrap()).unwrap();
     click(&mut story, at, 1);

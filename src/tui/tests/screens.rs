@@ -27,12 +27,12 @@ fn snapshots(name: &str, keys: &str) {
 }
 
 #[test]
-fn list() {
+fn list_is_drawn() {
     snapshots("list", "j");
 }
 
 #[test]
-fn large_screens() {
+fn large_screens_are_filled() {
     for (width, height) in [(200, 60), (300, 100)] {
         let mut story = Story::begin(everything(), width, height);
         story.then("b j e");
@@ -41,67 +41,67 @@ fn large_screens() {
 }
 
 #[test]
-fn directory() {
+fn directory_is_drawn() {
     snapshots("directory", "j j j enter");
 }
 
 #[test]
-fn text() {
+fn text_preview_is_drawn() {
     snapshots("text", "j j j enter enter");
 }
 
 #[test]
-fn text_wrapped() {
+fn wrapped_text_is_drawn() {
     snapshots("wrapped", "j j j enter enter w");
 }
 
 #[test]
-fn bytes() {
+fn bytes_are_drawn() {
     snapshots("hex", "j j j j j f3");
 }
 
 #[test]
-fn facts() {
+fn metadata_is_drawn() {
     snapshots("info", "5");
 }
 
 #[test]
-fn marks() {
+fn marks_are_drawn() {
     snapshots("marks", "space j space j j");
 }
 
 #[test]
-fn extraction_prompt() {
+fn extraction_prompt_is_drawn() {
     snapshots("extract", "e");
 }
 
 #[test]
-fn convert_prompt() {
+fn convert_prompt_is_drawn() {
     snapshots("convert", "c");
 }
 
 #[test]
-fn find() {
+fn search_is_drawn() {
     snapshots("find", "/ m d");
 }
 
 #[test]
-fn palette() {
+fn palette_is_drawn() {
     snapshots("palette", ": s o r t");
 }
 
 #[test]
-fn bars() {
+fn bars_are_drawn() {
     snapshots("bars", "b s s");
 }
 
 #[test]
-fn map_of_sizes() {
+fn map_of_sizes_is_drawn() {
     snapshots("map", "b b j");
 }
 
 #[test]
-fn found_by_size_and_kind() {
+fn query_results_are_drawn() {
     snapshots("found", "F m d space t y p e : f i l e enter");
 }
 
@@ -120,7 +120,7 @@ fn ascii_mode_draws_ascii_only() {
 }
 
 #[test]
-fn duplicates() {
+fn duplicates_are_drawn() {
     for (width, height) in SIZES {
         let content = |text: &str| text.repeat(100).into_bytes();
         let files = [
@@ -175,7 +175,7 @@ fn terminal_cursor_follows_focus_for_screen_readers() {
 }
 
 #[test]
-fn commits() {
+fn commits_are_drawn() {
     for (width, height) in SIZES {
         let mut story = Story::begin(everything(), width, height);
         story.then("H");
@@ -207,7 +207,7 @@ fn earlier_commit_is_always_indicated() {
 }
 
 #[test]
-fn password() {
+fn password_prompt_is_drawn() {
     for (width, height) in SIZES {
         let mut story = Story::begin(everything(), width, height);
         story.respond(Response::Failed(Failure::Locked(OpenTarget::File("secret.nra".into()), true)));
@@ -224,7 +224,7 @@ fn changeable(width: u16, height: u16) -> Story {
 }
 
 #[test]
-fn menus_and_prompts() {
+fn menus_and_prompts_are_drawn() {
     let screens = [
         ("rename", "r"),
         ("rename-long", "j r"),
@@ -295,7 +295,7 @@ fn long_rows_are_wrapped_in_dialogs() {
 }
 
 #[test]
-fn archive_choice() {
+fn choice_of_archives_is_drawn() {
     for (width, height) in SIZES {
         let mut story = Story::begin(everything(), width, height);
         story.state.opening.archives = vec!["a.nra".into(), "photos.nra".into(), "back up.zip".into()];
@@ -313,37 +313,37 @@ fn archive_choice() {
 }
 
 #[test]
-fn sort_menu() {
+fn sort_menu_is_drawn() {
     snapshots("sort", "s");
 }
 
 #[test]
-fn sorted() {
+fn sorted_list_is_drawn() {
     snapshots("sorted", "s s");
 }
 
 #[test]
-fn filtered() {
+fn filtered_list_is_drawn() {
     snapshots("filtered", "f m d enter");
 }
 
 #[test]
-fn tree() {
+fn tree_is_drawn() {
     snapshots("tree", "t j j j l j j l");
 }
 
 #[test]
-fn entry() {
+fn details_are_drawn() {
     snapshots("entry", "i");
 }
 
 #[test]
-fn jobs() {
+fn jobs_are_drawn() {
     snapshots("jobs", "V J");
 }
 
 #[test]
-fn a_job_in_work() {
+fn running_job_is_drawn() {
     for (width, height) in SIZES {
         let mut story = Story::begin(everything(), width, height);
         let id = story.state.jobs.add("extract train to out".to_owned(), story.now).id;
@@ -361,18 +361,18 @@ fn a_job_in_work() {
 }
 
 #[test]
-fn help() {
+fn help_is_drawn() {
     snapshots("help", "?");
 }
 
 #[test]
-fn empty_archive() {
+fn empty_archive_is_drawn() {
     let story = Story::begin(sample::archive(&[]), 80, 24);
     story.sees("Empty archive").sees("0 entries");
 }
 
 #[test]
-fn tiny_screen() {
+fn tiny_screen_shows_message() {
     let mut story = Story::begin(everything(), 80, 24);
     for (width, height) in [(19, 24), (80, 4), (1, 1), (0, 0)] {
         story.event(Event::Resize(width, height));

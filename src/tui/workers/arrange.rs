@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn orders() {
+    fn entries_are_sorted_by_each_column() {
         assert_eq!(names(Column::Name, true, ""), ["dir", "c.md", "a.txt", "B.txt"]);
         assert_eq!(names(Column::Size, false, ""), ["B.txt", "dir", "a.txt", "c.md"]);
         assert_eq!(names(Column::Size, true, ""), ["c.md", "a.txt", "dir", "B.txt"]);
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn filters() {
+    fn filter_keeps_matching_names() {
         assert_eq!(names(Column::Name, false, "b"), ["B.txt"]);
         assert_eq!(names(Column::Name, false, "*.md"), ["c.md"]);
         assert_eq!(names(Column::Name, false, "[x"), Vec::<String>::new());

@@ -234,8 +234,8 @@ impl Config {
         (config, reader.errors)
     }
 
-    /// Reads the settings from `$NRA_CONFIG`, or from `nra/config.toml` in the configuration directory,
-    /// which may be missing. Returns errors and warnings with file and line as well.
+    /// Reads the settings from `$NRA_CONFIG`, or from `nra/config.toml` in the configuration
+    /// directory, which may be missing. Returns errors and warnings with file and line as well.
     pub fn read(environment: &Environment) -> (Self, Vec<String>) {
         let named = environment.path("NRA_CONFIG");
         let default = || Some(etcetera::choose_base_strategy().ok()?.config_dir().join("nra").join("config.toml"));

@@ -227,7 +227,8 @@ impl<'a> Log<'a> {
         rows.skip(top.part)
     }
 
-    /// Moves a position by screen rows, as far as the end of the log remains at the end of the screen.
+    /// Moves a position by screen rows, as far as the end of the log remains at the end of the
+    /// screen.
     fn scroll(&self, top: RowPart, rows: isize, height: usize) -> RowPart {
         let walk = Walk { rows: self, wrap: Some(self.width) };
         let last = walk.end(height);

@@ -94,8 +94,8 @@ pub fn fit_start(text: &str, columns: usize) -> Cow<'_, str> {
     }
 }
 
-/// Makes bytes printable like [`printable`] and cuts them like [`fit`]. Of a long input, only both ends
-/// are examined.
+/// Makes bytes printable like [`printable`] and cuts them like [`fit`]. Of a long input, only both
+/// ends are examined.
 pub fn printable_within(bytes: &[u8], columns: usize) -> String {
     /// Bytes examined per column at each end: enough for any alphabet with accents.
     const BYTES: usize = 8;

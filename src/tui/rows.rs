@@ -148,8 +148,8 @@ pub fn for_each_page(
     }
 }
 
-/// Returns the numbers of all entries below `directory`.
-/// Fails with `NotFound` if there is no such directory.
+/// Returns the numbers of all entries below `directory`. Fails with `NotFound` if there is no such
+/// directory.
 pub fn below(archive: &dyn Archive, directory: Option<&EntryPath>, go_on: &dyn Fn() -> bool) -> Result<Range<u64>> {
     let Some(path) = directory else { return Ok(0..archive.entry_count()) };
     let range = subtree(archive, path, go_on)?;

@@ -12,8 +12,8 @@ use signal_hook::low_level::emulate_default_handler;
 use crate::event::Event;
 use crate::terminal;
 
-/// Starts the thread that handles signals. The first signal to exit becomes an event. The second one
-/// exits at once, after `clear`. `pass` discards an interrupt that was for another program.
+/// Starts the thread that handles signals. The first signal to exit becomes an event. The second
+/// one exits at once, after `clear`. `pass` discards an interrupt that was for another program.
 pub fn watch(events: &Sender<Event>, pass: fn(), clear: impl Fn() + Send + 'static) -> std::io::Result<Handle> {
     let mut signals = Signals::new([SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGTSTP, SIGCONT])?;
     let handle = signals.handle();

@@ -259,8 +259,8 @@ mod tests {
     #[cfg(target_os = "linux")]
     const INSIDE: &str = "NRA_TEST_ON_A_TERMINAL";
 
-    /// Runs a test in a process on a pseudo-terminal, and prints the terminal modes before and after
-    /// it. Returns the output.
+    /// Runs a test in a process on a pseudo-terminal, and prints the terminal modes before and
+    /// after it. Returns the output.
     #[cfg(target_os = "linux")]
     fn run_on_terminal(name: &str) -> String {
         use std::process::{Command, Stdio};

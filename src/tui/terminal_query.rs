@@ -30,8 +30,8 @@ pub struct TerminalReply {
     pub typed: Vec<Key>,
 }
 
-/// Queries the terminal for sixel support, and for its background if `background`. It does nothing if
-/// keys are waiting, which the response would be mixed with. Call it in raw mode, while nothing
+/// Queries the terminal for sixel support, and for its background if `background`. It does nothing
+/// if keys are waiting, which the response would be mixed with. Call it in raw mode, while nothing
 /// else reads from the terminal.
 pub fn query(background: bool) -> io::Result<TerminalReply> {
     if crossterm::event::poll(Duration::ZERO).unwrap_or(true) {
@@ -118,7 +118,8 @@ fn attributes(bytes: &[u8]) -> Option<(usize, usize)> {
     (bytes[end] == b'c').then_some((start, end))
 }
 
-/// Returns start and end of a response to OSC 11: `ESC ] 11 ; rgb:… BEL`, or `ESC \` instead of BEL.
+/// Returns start and end of a response to OSC 11: `ESC ] 11 ; rgb:… BEL`, or `ESC \` instead of
+/// BEL.
 fn color(bytes: &[u8]) -> Option<(usize, usize)> {
     let start = find(bytes, b"\x1b]11;")?;
     let rest = &bytes[start + 5..];
@@ -130,7 +131,8 @@ fn find(bytes: &[u8], what: &[u8]) -> Option<usize> {
     bytes.windows(what.len()).position(|part| part == what)
 }
 
-/// Returns the perceived lightness of `rgb:ffff/ffff/ffff`, 0 to 1. A channel has one to four digits.
+/// Returns the perceived lightness of `rgb:ffff/ffff/ffff`, 0 to 1. A channel has one to four
+/// digits.
 fn lightness(text: &str) -> Option<f64> {
     let channels = text.strip_prefix("rgb:").or_else(|| text.strip_prefix("rgba:"))?;
     let mut values = channels.split('/').map(|digits| {

@@ -81,6 +81,12 @@ impl Shade {
     }
 }
 
+impl Default for Theme {
+    fn default() -> Self {
+        Self::new(Background::default(), Depth::default())
+    }
+}
+
 impl Theme {
     pub fn new(ground: Background, depth: Depth) -> Self {
         let dark = ground == Background::Dark;

@@ -89,8 +89,8 @@ impl Seek for CancellableReader<'_> {
     }
 }
 
-/// Decodes an image. Stops when `awaited` returns false.
-/// Fails with `Limit` if the file is too long, and with `Corrupt` if it cannot be decoded.
+/// Decodes an image. Stops when `awaited` returns false. Fails with `Limit` if the file is too
+/// long, and with `Corrupt` if it cannot be decoded.
 pub fn load(
     archive: &dyn Archive,
     entry: &Entry,

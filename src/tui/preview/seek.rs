@@ -78,8 +78,7 @@ pub struct Place {
 }
 
 /// Finds a position in the content of an entry. Returns `None` if there is none. Stops when
-/// `awaited` returns false.
-/// Damage is an error only if the text is not found in readable content.
+/// `awaited` returns false. Damage is an error only if the text is not found in readable content.
 pub fn place(archive: &dyn Archive, entry: &Entry, seek: &Seek, awaited: &dyn Fn() -> bool) -> Result<Option<Place>> {
     if let Seek::Offset(offset) = seek {
         return Ok(Some(Place { offset: (*offset).min(entry.size.saturating_sub(1)), line: None, around: false }));

@@ -24,7 +24,8 @@ const IMAGE_ID: u32 = 0x6e_72_61;
 /// Deletes the picture in a terminal with the kitty protocol.
 pub const DELETE_IMAGE: &str = "\x1b_Ga=d,d=I,i=7238241,q=2\x1b\\";
 
-/// Returns the largest size within `most` that has the proportions of `size` and does not exceed it.
+/// Returns the largest size within `most` that has the proportions of `size` and does not exceed
+/// it.
 pub fn fit(size: (usize, usize), most: (usize, usize)) -> (usize, usize) {
     let (mut width, mut height) = (size.0.max(1), size.1.max(1));
     if width > most.0 {

@@ -63,8 +63,9 @@ impl Walk<'_> {
         self.ending_with(self.rows.rows().saturating_sub(1), height)
     }
 
-    /// Moves the cursor by screen rows, by at least one row of the window. A row that is higher than
-    /// the screen is scrolled first. Returns the first screen row, and the row under the cursor.
+    /// Moves the cursor by screen rows, by at least one row of the window. A row that is higher
+    /// than the screen is scrolled first. Returns the first screen row, and the row under the
+    /// cursor.
     pub fn with_cursor(&self, top: RowPart, cursor: usize, rows: isize, height: usize) -> (RowPart, usize) {
         let (count, first, whole) = (rows.unsigned_abs(), RowPart { row: cursor, part: 0 }, self.ending_with(cursor, height));
         if rows > 0 && whole > first.max(top) {
@@ -78,8 +79,8 @@ impl Walk<'_> {
         (self.around(top, cursor, height), cursor)
     }
 
-    /// Returns the first screen row that makes a row visible: `top` if possible. A row that is higher
-    /// than the screen is visible in part.
+    /// Returns the first screen row that makes a row visible: `top` if possible. A row that is
+    /// higher than the screen is visible in part.
     pub fn around(&self, top: RowPart, row: usize, height: usize) -> RowPart {
         let (first, whole) = (RowPart { row, part: 0 }, self.ending_with(row, height));
         if whole > first { top.clamp(self.up(first, height.max(1) - 1), self.last(row)) } else { top.clamp(whole, first) }

@@ -70,7 +70,8 @@ pub struct Listing {
 }
 
 impl Listing {
-    /// Starts a list, with the cursor on `at` or on the first row, and returns the request for its rows.
+    /// Starts a list, with the cursor on `at` or on the first row, and returns the request for its
+    /// rows.
     pub fn open(scope: Scope, at: Option<EntryPath>, height: usize) -> (Self, RowsRequest) {
         let mut listing = Self { scope, height, ..Self::default() };
         let request = listing.request(at.map_or(Want::Start, Want::AroundPath));

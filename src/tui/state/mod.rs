@@ -54,7 +54,7 @@ pub use status::{Message, Status, Tone};
 pub use tree::Tree;
 
 /// The state of the program, by part of the screen.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct State {
     pub screen: Rect,
     /// Time since the start, as of the last event.
@@ -84,28 +84,8 @@ pub struct State {
 impl State {
     /// Returns the state before anything is read.
     pub fn new(archive: Facts, theme: Theme, keymap: Keymap, width: u16, height: u16) -> Self {
-        Self {
-            screen: Rect::new(0, 0, width, height),
-            now: Duration::ZERO,
-            archive,
-            opening: Opening::default(),
-            listing: Listing::default(),
-            arrangement: ListArrangement::default(),
-            tree: Tree::default(),
-            preview: Pane::default(),
-            layout: Layout::default(),
-            settings: Settings { keymap, theme, linear: false, ascii: false },
-            marks: Marks::default(),
-            jobs: Jobs::default(),
-            changes: Changes::default(),
-            passwords: Passwords::default(),
-            places: Places::default(),
-            dialogs: Vec::new(),
-            input: Input::default(),
-            status: Status::default(),
-            quit: None,
-            requests: Requests::default(),
-        }
+        let settings = Settings { keymap, theme, ..Settings::default() };
+        Self { screen: Rect::new(0, 0, width, height), archive, settings, ..Self::default() }
     }
 
     /// Returns whether the screen is too small to show anything.
@@ -248,7 +228,7 @@ pub struct Opening {
 }
 
 /// Settings that hold for a whole run.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Settings {
     pub keymap: Keymap,
     pub theme: Theme,

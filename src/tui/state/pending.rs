@@ -82,8 +82,8 @@ impl Renames {
         self.0.contains_key(path)
     }
 
-    /// Returns the new path of an entry of the commit shown.
-    /// Fails if directories would contain each other, or the path gets too long.
+    /// Returns the new path of an entry of the commit shown. Fails if directories would contain
+    /// each other, or the path gets too long.
     pub fn then(&self, path: &EntryPath) -> Result<EntryPath, Refusal> {
         let (mut at, mut suffix) = (path.clone(), Vec::new());
         // Each rename applies once: more steps are a cycle.

@@ -117,7 +117,8 @@ impl Story {
         self.perform(effects);
     }
 
-    /// Passes a response as if it had been requested. A failure that opens nothing is not a response.
+    /// Passes a response as if it had been requested. A failure that opens nothing is not a
+    /// response.
     pub fn respond(&mut self, response: Response) {
         let kind = match response {
             Response::Failed(failure) if self.state.opening.target.is_none() => return self.event(Event::Failed(failure)),

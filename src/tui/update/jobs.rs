@@ -246,8 +246,8 @@ pub fn end(state: &mut State, mode: QuitMode, drops: bool, effects: &mut Vec<Eff
     }
 }
 
-/// Quits after the last job, unless a line is being typed, a job waits for a password, or
-/// changes are pending, which are asked about first.
+/// Quits after the last job, unless a line is being typed, a job waits for a password, or changes
+/// are pending, which are asked about first.
 pub fn quit_after_last(state: &mut State, effects: &mut Vec<Effect>) {
     let busy = state.jobs.running().next().is_some() || !state.passwords.tasks.is_empty() || state.is_typing();
     let Some(leaving) = state.quit.filter(|_| !busy) else { return };

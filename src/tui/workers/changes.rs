@@ -38,9 +38,8 @@ pub struct Done {
 }
 
 /// Returns an archive to commit `commit`, or restores the entries with numbers in `ranges` from it:
-/// then `archive` is that commit. `archive` has the keys.
-/// Fails with `Usage` if the newest commit is not `over`, the commit to undo. The archive is
-/// unchanged then.
+/// then `archive` is that commit. `archive` has the keys. Fails with `Usage` if the newest commit
+/// is not `over`, the commit to undo. The archive is unchanged then.
 pub fn revert(
     archive: &dyn Archive,
     file: &Path,
@@ -77,8 +76,8 @@ pub fn revert(
 }
 
 /// Locks the archive for a commit with a message; `archive` has its keys. Returns the number of its
-/// newest commit, too.
-/// Fails with `Usage` if that is not `planned_at`, or if the file is another archive by now.
+/// newest commit, too. Fails with `Usage` if that is not `planned_at`, or if the file is another
+/// archive by now.
 fn begin(archive: &dyn Archive, file: &Path, message: &str, planned_at: Option<u64>) -> Result<(Writer<AppendDestination>, u64)> {
     let encryption = archive.keyring().cloned();
     let options = WriterOptions { message: message.to_owned(), encryption, ..WriterOptions::balanced() };
@@ -108,9 +107,9 @@ fn end(writer: Writer<AppendDestination>, before: u64, written: &str, idle: &str
     })
 }
 
-/// Writes changes made for a commit. `archive` is that commit and has the keys.
-/// Fails with `Usage` if the archive has another commit by now, because entry numbers belong to a
-/// commit. The archive is unchanged then.
+/// Writes changes made for a commit. `archive` is that commit and has the keys. Fails with `Usage`
+/// if the archive has another commit by now, because entry numbers belong to a commit. The archive
+/// is unchanged then.
 pub fn commit(
     archive: &dyn Archive,
     file: &Path,

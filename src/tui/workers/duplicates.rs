@@ -33,8 +33,8 @@ impl Groups {
     }
 }
 
-/// Finds duplicates among the entries that `keep` accepts. `share` receives the progress, 0 to 1, and
-/// returns false to cancel. Returns `None` if cancelled. Unreadable entries are skipped.
+/// Finds duplicates among the entries that `keep` accepts. `share` receives the progress, 0 to 1,
+/// and returns false to cancel. Returns `None` if cancelled. Unreadable entries are skipped.
 pub fn find(
     archive: &dyn Archive,
     below: Range<u64>,
@@ -45,8 +45,8 @@ pub fn find(
     let once = archive.container() == Container::Nra5;
     let mut groups = Groups { list: Vec::new(), numbers: room_for(below.end - below.start) };
     let whole = if once {
-        // Sixteen bytes per file, because there may be millions. The hash keys are random, so that no
-        // archive can contain prepared collisions.
+        // Sixteen bytes per file, because there may be millions. The hash keys are random, so that
+        // no archive can contain prepared collisions.
         let keys = RandomState::new();
         sorted(archive, below, keep, |entry| entry.content_fingerprint(&keys), share).is_some_and(|files| {
             grouped(
@@ -61,7 +61,8 @@ pub fn find(
             )
         })
     } else {
-        // Files of one size in storage order, so that those that share stored content are neighbours.
+        // Files of one size in storage order, so that those that share stored content are
+        // neighbours.
         let keys = RandomState::new();
         let key = |entry: &Entry| (entry.size, (entry.position(), entry.content_fingerprint(&keys)));
         sorted(archive, below, keep, key, share)

@@ -235,8 +235,8 @@ pub(crate) mod tests {
     use nra_format::path::EntryPath;
     use nra_format::progress::Monitor;
 
-    /// Performs an effect as the workers would, but at once, and returns the events; `None` for effects
-    /// that concern the terminal or open an archive.
+    /// Performs an effect as the workers would, but at once, and returns the events; `None` for
+    /// effects that concern the terminal or open an archive.
     pub fn perform_now(archive: &Arc<dyn Archive>, effect: Effect) -> Option<Vec<Event>> {
         let (sender, events) = crossbeam_channel::unbounded();
         match effect {

@@ -277,8 +277,8 @@ impl Pane {
                 let end = window.end();
                 return Some(self.request(end, None, end));
             }
-            // The row in view will be in the middle of the next window, or its first row if rows are so
-            // long that there are only a few.
+            // The row in view will be in the middle of the next window, or its first row if rows
+            // are so long that there are only a few.
             let from = if top > MARGIN { top - MARGIN } else { top };
             if from > 0 {
                 return Some(self.request_from(from, place));

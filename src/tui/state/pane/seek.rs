@@ -94,8 +94,8 @@ impl Pane {
         if self.seeking { self.set_form(self.form) } else { None }
     }
 
-    /// Returns the scroll position that shows the match in the first row: columns to the left and, if
-    /// lines are wrapped, screen rows above.
+    /// Returns the scroll position that shows the match in the first row: columns to the left and,
+    /// if lines are wrapped, screen rows above.
     pub(super) fn reveal(&self, page: &lines::Page) -> (usize, usize) {
         let (left, line) = (self.scroll.left, page.lines.get(self.scroll.top));
         let found = line.zip(self.needle.pattern()).and_then(|(line, pattern)| {
@@ -119,8 +119,8 @@ impl Pane {
         (left, 0)
     }
 
-    /// Searches the last text: from the first row in view on (after it if `again`), or backwards. The
-    /// search wraps. Returns the result as an error if it is known without a request.
+    /// Searches the last text: from the first row in view on (after it if `again`), or backwards.
+    /// The search wraps. Returns the result as an error if it is known without a request.
     pub fn find(&mut self, back: bool, again: bool) -> Result<PreviewRequest, SeekResult> {
         let needle = self.needle.text().to_owned();
         if self.is_unreadable() {

@@ -231,8 +231,8 @@ fn keys_are_answered_while_jobs_run() {
             assert!(!matches!(event, Event::Job(1, JobEvent::End(..))), "it was over before the keys were");
             story.event(event);
         }
-        let told = on_the_processor() - before;
-        assert!(told < Duration::from_millis(16), "what jobs tell beside {key}: {told:?}");
+        let spent = on_the_processor() - before;
+        assert!(spent < Duration::from_millis(16), "reports of jobs beside {key}: {spent:?}");
     }
     jobs.stop(1);
     jobs.stop(2);

@@ -333,11 +333,11 @@ fn remaining_time_is_shown_where_it_fits() {
             let progress = Progress { bytes: step * 5_000, all_bytes: 2_250_000, ..Progress::default() };
             story.event(Event::Job(id, JobEvent::Progress(progress, "x".to_owned())));
         }
-        let told =
+        let shows =
             |story: &Story, sign: &str| story.screen().lines().any(|line| line.contains(sign) && line.contains("ETA 3:35"));
-        assert!(told(&story, if width > 20 { "extrac" } else { "" }), "{}", story.screen());
-        assert!(width < 80 || told(&story, "9.8 KiB/s"), "{}", story.screen());
-        assert!(width == 20 || told(story.then("J"), "▶ extrac"), "{}", story.screen());
+        assert!(shows(&story, if width > 20 { "extrac" } else { "" }), "{}", story.screen());
+        assert!(width < 80 || shows(&story, "9.8 KiB/s"), "{}", story.screen());
+        assert!(width == 20 || shows(story.then("J"), "▶ extrac"), "{}", story.screen());
     }
 }
 

@@ -321,11 +321,11 @@ fn matches_are_counted_until_search_ends() {
     let mut story = Story::begin(crate::tests::sample::with_contents(&[("a.txt", text.as_bytes()), ("b.txt", b"b")]), 100, 24);
     story.then("enter /").types("word");
     story.keys("enter");
-    let told = |story: &Story| story.state.preview.match_position();
-    assert_eq!(told(&story).as_deref(), Some("1 of 100"));
+    let position = |story: &Story| story.state.preview.match_position();
+    assert_eq!(position(&story).as_deref(), Some("1 of 100"));
     // A complete count stays. An incomplete one does not.
     story.then("esc tab");
-    assert_eq!(told(&story).as_deref(), Some("1 of 100"));
+    assert_eq!(position(&story).as_deref(), Some("1 of 100"));
     story.then("/ ctrl-u").types("wo");
     story.held_back = true;
     story.keys("enter");
@@ -335,10 +335,10 @@ fn matches_are_counted_until_search_ends() {
     let events = crate::workers::tests::perform_now(&story.archive, preview).unwrap();
     story.held_back = true;
     events.into_iter().for_each(|event| story.event(event));
-    assert_eq!(told(&story).as_deref(), Some("? of 0+"));
+    assert_eq!(position(&story).as_deref(), Some("? of 0+"));
     assert!(story.state.preview.is_counting());
     story.keys("esc");
-    assert_eq!((told(&story), story.state.preview.is_counting()), (None, false));
+    assert_eq!((position(&story), story.state.preview.is_counting()), (None, false));
 }
 
 #[test]

@@ -73,10 +73,10 @@ fn addition_shows_what_it_replaces() {
     std::fs::write(work.path().join("b"), "no directory").unwrap();
     let mut story = Story::begin(everything(), 120, 24);
     open(&mut story, &file);
-    for (name, told) in [("b", "b already exists and is a directory"), ("a.txt", "will be added over the existing one")] {
+    for (name, message) in [("b", "b already exists and is a directory"), ("a.txt", "will be added over the existing one")] {
         story.then("a");
         story.event(Event::Paste(work.path().join(name).display().to_string()));
-        story.then("enter").sees(told);
+        story.then("enter").sees(message);
         story.then("esc");
     }
     story.then("P").sees("over the existing one");

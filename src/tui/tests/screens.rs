@@ -195,13 +195,13 @@ fn commits_are_drawn() {
 
 #[test]
 fn earlier_commit_is_always_indicated() {
-    for (width, told) in [(120, "earlier commit 2 · 14 entries"), (60, "earlier commit 2"), (40, "commit 2"), (20, "@2")] {
+    for (width, label) in [(120, "earlier commit 2 · 14 entries"), (60, "earlier commit 2"), (40, "commit 2"), (20, "@2")] {
         let mut story = Story::begin(everything(), width, 12);
         (story.state.archive.is_past, story.state.archive.info.commit) = (true, Some(2));
         for keys in ["", "j j j enter", "f3", "esc e"] {
             story.then(keys);
             let header = story.screen().lines().next().unwrap_or_default().to_owned();
-            assert!(header.ends_with(told) || header.contains(told), "{keys}: {header}");
+            assert!(header.ends_with(label) || header.contains(label), "{keys}: {header}");
         }
     }
 }

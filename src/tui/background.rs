@@ -74,7 +74,7 @@ impl BackgroundRun {
                 return None;
             }
             match self.session.events.recv_timeout(self.report_interval) {
-                Ok(Event::Job(id, news)) => self.update_job(id, news),
+                Ok(Event::Job(id, event)) => self.update_job(id, event),
                 Ok(Event::Terminate(signal)) => {
                     self.session.ended_by = Some(signal);
                     self.awaited.iter().for_each(|id| self.session.workers.stop(*id));
@@ -89,10 +89,10 @@ impl BackgroundRun {
         }
     }
 
-    fn update_job(&mut self, id: JobId, news: JobEvent) {
-        let ended = matches!(news, JobEvent::End(..));
+    fn update_job(&mut self, id: JobId, event: JobEvent) {
+        let ended = matches!(event, JobEvent::End(..));
         let now = self.session.now();
-        if let Some(job) = self.session.state.jobs.update(id, news, now)
+        if let Some(job) = self.session.state.jobs.update(id, event, now)
             && ended
         {
             self.awaited.retain(|other| *other != id);

@@ -7,7 +7,7 @@
 use std::io::{self, BufReader, Cursor, Read, Seek, SeekFrom};
 use std::sync::Arc;
 
-use image::{DynamicImage, ImageDecoder, ImageError, ImageFormat, ImageReader, Limits};
+use image::{DynamicImage, ImageDecoder, ImageError, ImageFormat, ImageReader, Limits, Rgb, RgbImage, Rgba, RgbaImage, imageops};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Style};
@@ -28,7 +28,7 @@ const MAX_MEMORY: u64 = 256 << 20;
 /// Maximum width and height of the copy, in pixels.
 const MAX_SIDE: u32 = 400;
 /// Background of transparent pixels.
-const BACKGROUND: u16 = 48;
+const BACKGROUND: Rgba<u8> = Rgba([48, 48, 48, 255]);
 /// Cells from dark to bright, for terminals with too few colours.
 const SHADES: [&str; 5] = [" ", "░", "▒", "▓", "█"];
 
@@ -40,10 +40,8 @@ pub struct Page {
     pub size: (u32, u32),
     /// Pixel format, such as `rgb8`.
     pub color: String,
-    /// Width and height of the copy, in pixels.
-    side: (usize, usize),
-    /// The copy, row by row.
-    pixels: Arc<[[u8; 3]]>,
+    /// The small copy.
+    copy: Arc<RgbImage>,
     /// The cells that make the terminal draw the image.
     encoded: Option<Arc<Buffer>>,
     /// Why the image is not drawn.
@@ -108,15 +106,8 @@ pub fn load(
 
 fn decode(content: Vec<u8>, format: ImageFormat, canvas: &Canvas, awaited: &dyn Fn() -> bool) -> Result<Page> {
     let corrupt = |error: ImageError| Error::corrupt("image", 0, error.to_string());
-    let mut page = Page {
-        format: name(format),
-        size: (0, 0),
-        color: String::new(),
-        side: (0, 0),
-        pixels: Arc::default(),
-        encoded: None,
-        remark: None,
-    };
+    let mut page =
+        Page { format: name(format), size: (0, 0), color: String::new(), copy: Arc::default(), encoded: None, remark: None };
     let too_large = |why: String, page: Page| Ok(Page { remark: Some(format!("too large to display: {why}")), ..page });
     let memory = || format!("needs more than {} MiB of memory", MAX_MEMORY >> 20);
     let mut reader = ImageReader::with_format(BufReader::new(CancellableReader(Cursor::new(content), awaited)), format);
@@ -159,32 +150,10 @@ fn decode(content: Vec<u8>, format: ImageFormat, canvas: &Canvas, awaited: &dyn 
     page.encoded = terminal_image::encode(&image, canvas)?.map(Arc::new);
     let image =
         if image.width().max(image.height()) > MAX_SIDE { image.thumbnail(MAX_SIDE, MAX_SIDE) } else { image }.into_rgba8();
-    let blend = |[r, g, b, a]: [u8; 4]| {
-        let alpha = u16::from(a);
-        [r, g, b].map(|part| u8::try_from((u16::from(part) * alpha + BACKGROUND * (255 - alpha)) / 255).expect("a mean of bytes"))
-    };
-    page.side = (usize::try_from(image.width()).expect("small"), usize::try_from(image.height()).expect("small"));
-    page.pixels = image.pixels().map(|pixel| blend(pixel.0)).collect();
+    let mut copy = RgbaImage::from_pixel(image.width(), image.height(), BACKGROUND);
+    imageops::overlay(&mut copy, &image, 0, 0);
+    page.copy = Arc::new(DynamicImage::from(copy).into_rgb8());
     Ok(page)
-}
-
-impl Page {
-    /// Returns the mean colour of the part of the copy that one drawn pixel covers.
-    fn mean(&self, (x, y): (usize, usize), (columns, rows): (usize, usize)) -> [u8; 3] {
-        let span = |at: usize, of: usize, side: usize| {
-            let from = at * side / of;
-            from..((at + 1) * side / of).clamp(from + 1, side.max(from + 1))
-        };
-        let (mut sum, mut count) = ([0u32; 3], 0);
-        for row in span(y, rows, self.side.1) {
-            for column in span(x, columns, self.side.0) {
-                let pixel = self.pixels.get(row * self.side.0 + column).copied().unwrap_or_default();
-                sum.iter_mut().zip(pixel).for_each(|(sum, part)| *sum += u32::from(part));
-                count += 1;
-            }
-        }
-        sum.map(|sum| u8::try_from(sum / count.max(1)).unwrap_or(u8::MAX))
-    }
 }
 
 /// Returns the nearest of the 256 terminal colours: a 6×6×6 cube and grays.
@@ -222,17 +191,18 @@ pub fn view(page: &Page, theme: &Theme, covered: bool, area: Rect, buffer: &mut 
     {
         return;
     }
-    let (width, height) = (room, 2 * usize::from(area.height.saturating_sub(1)));
-    if width == 0 || height == 0 || page.side.0 == 0 || page.side.1 == 0 {
+    let (width, height) = page.copy.dimensions();
+    if below.is_empty() || width == 0 || height == 0 {
         return;
     }
-    let (columns, rows) = terminal_image::fit(page.side, (width, height));
-    for (y, row) in (area.top() + 1..area.bottom()).zip((0..rows).step_by(2)) {
-        for (x, column) in (area.left()..area.right()).zip(0..columns) {
-            let upper = page.mean((column, row), (columns, rows));
-            let lower = (row + 1 < rows).then(|| page.mean((column, row + 1), (columns, rows)));
+    let (columns, rows) = terminal_image::fit((width, height), (below.width.into(), 2 * u32::from(below.height)));
+    let drawn = imageops::thumbnail(&*page.copy, columns, rows);
+    for (y, row) in (below.top()..below.bottom()).zip((0..rows).step_by(2)) {
+        for (x, column) in (below.left()..below.right()).zip(0..columns) {
+            let upper = *drawn.get_pixel(column, row);
+            let lower = drawn.get_pixel_checked(column, row + 1).copied();
             let cell = &mut buffer[(x, y)];
-            let color = |rgb: [u8; 3]| match theme.depth {
+            let color = |Rgb(rgb): Rgb<u8>| match theme.depth {
                 Depth::True => Color::Rgb(rgb[0], rgb[1], rgb[2]),
                 _ => Color::Indexed(indexed(rgb)),
             };
@@ -242,7 +212,7 @@ pub fn view(page: &Page, theme: &Theme, covered: bool, area: Rect, buffer: &mut 
                     cell.set_symbol("▀").set_style(lower.map_or(style, |lower| style.bg(color(lower))));
                 }
                 Depth::Ansi | Depth::Mono => {
-                    let light = |[r, g, b]: [u8; 3]| (usize::from(r) * 3 + usize::from(g) * 6 + usize::from(b)) / 10;
+                    let light = |Rgb([r, g, b]): Rgb<u8>| (usize::from(r) * 3 + usize::from(g) * 6 + usize::from(b)) / 10;
                     let light = usize::midpoint(light(upper), light(lower.unwrap_or(upper)));
                     cell.set_symbol(SHADES[light * SHADES.len() / 256]);
                 }
@@ -274,7 +244,7 @@ mod tests {
     #[test]
     fn image_keeps_colours_and_proportions() {
         let page = decode(png(1_000, 500), ImageFormat::Png, &Canvas::default(), &|| true).unwrap();
-        assert_eq!((page.size, page.side), ((1_000, 500), (400, 200)));
+        assert_eq!((page.size, page.copy.dimensions()), ((1_000, 500), (400, 200)));
         let buffer = drawn(&page, Depth::True);
         assert_eq!(buffer[(0, 1)].bg, Color::Rgb(250, 0, 0));
         assert_eq!(buffer[(19, 1)].fg, Color::Rgb(0, 0, 0));
@@ -292,7 +262,7 @@ mod tests {
         file.extend([0x00, 0x80, 0, 0, 0x00, 0x80, 0, 0, 1, 0, 24, 0]);
         file.resize(54, 0);
         let page = decode(file, ImageFormat::Bmp, &Canvas::default(), &|| true).unwrap();
-        assert_eq!((page.size, page.side), ((32_768, 32_768), (0, 0)));
+        assert_eq!((page.size, page.copy.dimensions()), ((32_768, 32_768), (0, 0)));
         let mut buffer = Buffer::empty(Rect::new(0, 0, 40, 5));
         view(&page, &Theme::new(Background::Dark, Depth::Mono), false, buffer.area, &mut buffer);
         let row = |y: u16| (0..40).map(|x| buffer[(x, y)].symbol().to_owned()).collect::<String>();
@@ -337,7 +307,7 @@ mod tests {
         let canvas = Canvas { protocol: Protocol::Off, ..Canvas::default() };
         // Only the header is present.
         let page = decode(png(64, 48)[..60].to_vec(), ImageFormat::Png, &canvas, &|| true).unwrap();
-        assert_eq!((page.size, page.side), ((64, 48), (0, 0)));
+        assert_eq!((page.size, page.copy.dimensions()), ((64, 48), (0, 0)));
     }
 
     #[test]

@@ -26,7 +26,7 @@ pub const DELETE_IMAGE: &str = "\x1b_Ga=d,d=I,i=7238241,q=2\x1b\\";
 
 /// Returns the largest size within `most` that has the proportions of `size` and does not exceed
 /// it.
-pub fn fit(size: (usize, usize), most: (usize, usize)) -> (usize, usize) {
+pub fn fit(size: (u32, u32), most: (u32, u32)) -> (u32, u32) {
     let (mut width, mut height) = (size.0.max(1), size.1.max(1));
     if width > most.0 {
         (width, height) = (most.0, (height * most.0 / width).max(1));
@@ -39,10 +39,8 @@ pub fn fit(size: (usize, usize), most: (usize, usize)) -> (usize, usize) {
 
 /// Returns the size of a picture as sent, in pixels.
 fn scaled_size(size: (u32, u32), canvas: &Canvas) -> (u32, u32) {
-    let most = |cells: u16, font: u16| (usize::from(cells) * usize::from(font)).min(MAX_SIDE as usize);
-    let most = (most(canvas.cells.0, canvas.font.0), most(canvas.cells.1, canvas.font.1));
-    let (width, height) = fit((size.0 as usize, size.1 as usize), most);
-    (u32::try_from(width).expect("no more than it was"), u32::try_from(height).expect("no more than it was"))
+    let most = |cells: u16, font: u16| (u32::from(cells) * u32::from(font)).min(MAX_SIDE);
+    fit(size, (most(canvas.cells.0, canvas.font.0), most(canvas.cells.1, canvas.font.1)))
 }
 
 /// Encodes a picture for a canvas. Returns `None` if there is no room or the canvas does not accept

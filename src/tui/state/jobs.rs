@@ -141,9 +141,9 @@ impl Job {
         self.updated = now;
     }
 
-    fn update(&mut self, news: JobEvent, now: Duration) {
+    fn update(&mut self, event: JobEvent, now: Duration) {
         let elapsed = (now - self.updated).as_secs_f64();
-        match news {
+        match event {
             JobEvent::Progress(progress, current) => {
                 let (before, now_done) = (self.progress.amount(), progress.amount());
                 if std::mem::discriminant(&before) != std::mem::discriminant(&now_done) {
@@ -202,9 +202,9 @@ impl Jobs {
         }
     }
 
-    pub fn update(&mut self, id: JobId, news: JobEvent, now: Duration) -> Option<&mut Job> {
+    pub fn update(&mut self, id: JobId, event: JobEvent, now: Duration) -> Option<&mut Job> {
         let job = self.list.iter_mut().find(|job| job.id == id)?;
-        job.update(news, now);
+        job.update(event, now);
         Some(job)
     }
 

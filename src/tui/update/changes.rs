@@ -45,7 +45,7 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
     }
 }
 
-/// Returns reason the archive cannot be written in another mode now.
+/// Returns why the archive cannot be written in another way now, if there is a reason.
 pub fn write_obstacle(state: &State) -> Option<&'static str> {
     if state.changes.writing.is_some() {
         return Some("The archive is being written: try again when the job has ended (J)");
@@ -53,7 +53,7 @@ pub fn write_obstacle(state: &State) -> Option<&'static str> {
     (!state.changes.pending.is_empty()).then_some("Pending changes: press W to write them first, P to show them")
 }
 
-/// Why no changes can be made for a while.
+/// The message while a job writes changes.
 const WRITING: &str = "Changes are being written: try again when the job has ended (J)";
 
 fn remove(state: &mut State, effects: &mut Vec<Effect>) {
@@ -276,9 +276,9 @@ pub fn ask_on_leaving(state: &mut State, mode: QuitMode) -> bool {
 /// Opens something else, after asking about pending changes that would be lost.
 pub fn open(state: &mut State, target: OpenTarget, effects: &mut Vec<Effect>) {
     if state.changes.writing.is_some() {
-        return state.notify(Tone::Warning, "Changes are being written: try again when the job has ended (J)");
+        return state.notify(Tone::Warning, WRITING);
     }
-    let anew = target == OpenTarget::Commit(None);
+    let reloads = target == OpenTarget::Commit(None);
     let describe = |is_dropped: fn(&&PendingChange) -> bool| {
         state.changes.pending.list().iter().filter(is_dropped).map(PendingChange::describe).collect()
     };
@@ -293,7 +293,7 @@ pub fn open(state: &mut State, target: OpenTarget, effects: &mut Vec<Effect>) {
     if changes.is_empty() {
         return effects.push(state.request(Request::Open(target, None)));
     }
-    let label = if anew { "drop the removals and continue" } else { "drop them and continue" };
+    let label = if reloads { "drop the removals and continue" } else { "drop them and continue" };
     ask_before(state, changes, label, Choice::Open(target));
 }
 

@@ -154,8 +154,8 @@ pub fn stop_shown(state: &mut State, effects: &mut Vec<Effect>) {
     }
 }
 
-pub fn handle_event(state: &mut State, id: JobId, news: JobEvent, effects: &mut Vec<Effect>) {
-    if let JobEvent::NeedsPassword(task, wrong) = news {
+pub fn handle_event(state: &mut State, id: JobId, event: JobEvent, effects: &mut Vec<Effect>) {
+    if let JobEvent::NeedsPassword(task, wrong) = event {
         // Jobs of another archive are not restarted: their entry numbers mean other entries here.
         let epoch = state.requests.epoch;
         let job = state.jobs.list.iter().find(|job| job.id == id && job.epoch == epoch);
@@ -165,14 +165,14 @@ pub fn handle_event(state: &mut State, id: JobId, news: JobEvent, effects: &mut 
         }
         return;
     }
-    if let JobEvent::Damage(remarks) = news {
+    if let JobEvent::Damage(remarks) = event {
         return damaged(state, id, remarks);
     }
-    if matches!(news, JobEvent::Written(_)) {
+    if matches!(event, JobEvent::Written(_)) {
         changes::written(state, id);
     }
-    let ended = matches!(news, JobEvent::End(..));
-    let Some(job) = state.jobs.update(id, news, state.now) else { return };
+    let ended = matches!(event, JobEvent::End(..));
+    let Some(job) = state.jobs.update(id, event, state.now) else { return };
     if let Some((ending, text)) = job.ending.clone().filter(|_| ended) {
         let more = if job.log.is_empty() { "" } else { " (J shows more)" };
         let tone = match ending {

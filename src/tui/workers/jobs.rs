@@ -485,9 +485,9 @@ impl JobMonitor {
         self.tell(JobEvent::Warning(warning));
     }
 
-    fn tell(&self, news: JobEvent) {
+    fn tell(&self, event: JobEvent) {
         // The receiver is gone when the browser exits.
-        drop(self.events.send(Event::Job(self.id, news)));
+        drop(self.events.send(Event::Job(self.id, event)));
     }
 
     fn progress(&self) -> JobEvent {

@@ -25,7 +25,7 @@ pub enum Pictures {
     Off,
 }
 
-/// How pictures are drawn.
+/// The way pictures are drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Protocol {
     /// Half blocks, two pixels per cell.

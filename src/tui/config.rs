@@ -48,7 +48,7 @@ pub enum ThemeName {
 pub struct Config {
     /// Colours.
     pub theme: ThemeName,
-    /// How pictures are drawn.
+    /// The setting for pictures.
     pub pictures: Pictures,
     /// The browser handles the mouse.
     pub mouse: bool,

@@ -39,7 +39,7 @@ pub enum Effect {
     Quit,
 }
 
-/// What is requested.
+/// The content of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Request {
     Rows(RowsRequest),
@@ -55,12 +55,12 @@ pub enum Request {
     /// All occurrences of a text in the preview.
     Occurrences(OccurrencesRequest),
     Find(FindRequest),
-    /// Which entries to mark.
+    /// The entries to mark.
     Marks(MarksRequest),
     Inspect(Entry),
-    /// What compacting an archive would save.
+    /// The savings of compacting an archive.
     CompactEstimate(PathBuf),
-    /// Whether a typed or pending change is possible.
+    /// Checks that a typed or pending change is possible.
     Check(Check),
     Content(Entry),
     /// Free space on the disk of a directory.
@@ -140,7 +140,7 @@ pub enum Check {
 /// Requests the row that starts with the typed letters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JumpRequest {
-    /// What is listed.
+    /// The listed directory and its order.
     pub scope: Scope,
     /// Place of the row to start from.
     pub from: u64,

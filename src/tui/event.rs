@@ -50,7 +50,7 @@ pub enum Response {
     FreeSpace(u64),
     /// The list in a sort order, or filtered.
     Arranged(Result<Found, String>),
-    /// How far sorting or filtering is, 0 to 1.
+    /// Progress of sorting or filtering, 0 to 1.
     ArrangeProgress(f64),
     Mapped(Result<Tiles, String>),
     /// The place of the row that starts with the typed letters, if there is one.
@@ -64,7 +64,7 @@ pub enum Response {
     MarkTotals(Option<u64>),
     /// The properties of an entry that are known so far.
     Inspected(Result<Details, String>),
-    /// What compacting would save.
+    /// The savings of compacting.
     CompactEstimate(Result<Compaction, String>),
     /// Content for the clipboard.
     Content(Result<Vec<u8>, String>),
@@ -79,7 +79,7 @@ pub enum Response {
     Failed(Failure),
 }
 
-/// Why there is no result.
+/// The reason for a missing result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Failure {
     /// The content needs a password; true if a wrong one was given.

@@ -10,7 +10,7 @@ use crate::preview::Scrolled;
 use crate::preview::details::Line;
 use crate::preview::walk::{RowPart, Walk};
 use crate::state::task::POLICIES;
-use crate::state::{Dialog, Finder, Job, Over, Prompt, State};
+use crate::state::{Dialog, FindKind, Finder, Job, Prompt, State};
 
 /// Width of a prompt, in columns.
 const PROMPT: u16 = 62;
@@ -71,10 +71,10 @@ fn title(dialog: &Dialog) -> String {
         Dialog::Prompt(prompt) => prompt.title.clone(),
         Dialog::Menu(menu) => menu.title.clone(),
         Dialog::Finder(finder) => match finder.over {
-            Over::Paths if finder.whole == Some(true) => "Find in the whole archive".to_owned(),
-            Over::Paths => "Find in this directory".to_owned(),
-            Over::Commands => "Commands".to_owned(),
-            Over::Archives => "Open an archive".to_owned(),
+            FindKind::Paths if finder.whole == Some(true) => "Find in the whole archive".to_owned(),
+            FindKind::Paths => "Find in this directory".to_owned(),
+            FindKind::Commands => "Commands".to_owned(),
+            FindKind::Archives => "Open an archive".to_owned(),
         },
         // The path is the first field of the details.
         Dialog::Details { title, .. } => title.clone(),
@@ -132,9 +132,9 @@ pub fn frame(dialog: &Dialog, state: &State) -> Option<Frame> {
             (width, height, "esc cancel")
         }
         Dialog::Finder(finder) => {
-            let width = if finder.over == Over::Paths { 96 } else { 76 };
+            let width = if finder.over == FindKind::Paths { 96 } else { 76 };
             let keys = match (finder.over, finder.whole) {
-                (Over::Commands, _) => "enter run · esc cancel",
+                (FindKind::Commands, _) => "enter run · esc cancel",
                 (_, Some(true)) => "enter go · tab this directory · esc cancel",
                 (_, Some(false)) => "enter go · tab whole archive · esc cancel",
                 (_, None) => "enter go · esc cancel",
@@ -298,5 +298,5 @@ pub fn error_text(error: &Option<String>) -> &str {
 /// Returns whether commands need two rows each because some are too long for one.
 fn is_wrapped(finder: &Finder, width: u16) -> bool {
     let room = usize::from(width).saturating_sub(2);
-    finder.over == Over::Commands && finder.results.hits.iter().any(|hit| glyphs::width(&hit.text) > room)
+    finder.over == FindKind::Commands && finder.results.hits.iter().any(|hit| glyphs::width(&hit.text) > room)
 }

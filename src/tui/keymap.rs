@@ -99,7 +99,7 @@ const ANYWHERE: u8 = BROWSER | Place::Panel as u8 | JOBS;
 /// Defines the actions and their commands. Hints are shown in this order.
 macro_rules! commands {
     ($($action:ident $name:literal [$($key:literal)*] $places:ident $group:ident $help:literal $hint:literal;)*) => {
-        /// What a key, a mouse click or a command of the palette does.
+        /// The action of a key, a mouse click or a command of the palette.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum Action {
             $(#[doc = $help] $action,)*

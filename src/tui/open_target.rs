@@ -1,4 +1,4 @@
-//! What to open, and the password for it.
+//! The target of opening and its password.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use nra_format::entry::Entry;
 use zeroize::Zeroizing;
 
-/// What to open.
+/// The archive or commit to open.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OpenTarget {
     /// The archive file at this path.

@@ -24,7 +24,7 @@ pub struct Opened {
     pub path: Option<PathBuf>,
     /// There is a later commit.
     pub is_past: bool,
-    /// Why the archive did not open normally, and what is shown instead.
+    /// The reason the archive did not open normally, and the content shown instead.
     pub remains: Option<String>,
 }
 

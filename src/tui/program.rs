@@ -95,30 +95,30 @@ impl Write for Dump<'_> {
 }
 
 /// Writes the content of a file of at most `limit` bytes to a copy, and makes it read-only. On an
-/// error, or when `go_on` returns false, the copy is deleted.
-pub fn copy_to(archive: &dyn Archive, entry: &Entry, copy: &Path, limit: u64, go_on: &dyn Fn() -> bool) -> io::Result<()> {
-    write_copy(archive, entry, copy, limit, go_on).inspect_err(|_| drop(std::fs::remove_file(copy)))
+/// error, or when `awaited` returns false, the copy is deleted.
+pub fn copy_to(archive: &dyn Archive, entry: &Entry, copy: &Path, limit: u64, awaited: &dyn Fn() -> bool) -> io::Result<()> {
+    write_copy(archive, entry, copy, limit, awaited).inspect_err(|_| drop(std::fs::remove_file(copy)))
 }
 
-fn write_copy(archive: &dyn Archive, entry: &Entry, copy: &Path, limit: u64, go_on: &dyn Fn() -> bool) -> io::Result<()> {
+fn write_copy(archive: &dyn Archive, entry: &Entry, copy: &Path, limit: u64, awaited: &dyn Fn() -> bool) -> io::Result<()> {
     if entry.size > limit {
         let most = SizeStyle::Binary.show(limit);
         return Err(io::Error::other(format!("too large for a copy: {most} at most (copy, under [limits] in the settings)")));
     }
     let mut file = File::options().write(true).open(copy)?;
-    send(archive, entry, &mut CancellableWriter { to: &mut file, go_on })?;
+    send(archive, entry, &mut CancellableWriter { to: &mut file, awaited })?;
     file.set_permissions(PermissionsExt::from_mode(0o400))
 }
 
 /// A writer that fails when the copy is no longer needed.
 struct CancellableWriter<'a> {
     to: &'a mut dyn Write,
-    go_on: &'a dyn Fn() -> bool,
+    awaited: &'a dyn Fn() -> bool,
 }
 
 impl Write for CancellableWriter<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if (self.go_on)() { self.to.write(bytes) } else { Err(io::Error::other("stopped")) }
+        if (self.awaited)() { self.to.write(bytes) } else { Err(io::Error::other("stopped")) }
     }
 
     fn flush(&mut self) -> io::Result<()> {

@@ -64,7 +64,7 @@ impl Scope {
 
 /// The requested rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Want {
+pub enum Anchor {
     Start,
     End,
     After(u64),
@@ -110,13 +110,13 @@ pub struct Page {
     pub damage: Option<Vec<String>>,
 }
 
-/// Fetches up to `count` rows, fewer if their names are long. Stops when `go_on` returns false.
+/// Fetches up to `count` rows, fewer if their names are long. Stops when `awaited` returns false.
 /// Single unreadable entries are counted, not errors.
-pub fn page(archive: &dyn Archive, scope: &Scope, want: &Want, count: usize, go_on: &dyn Fn() -> bool) -> Result<Page> {
-    let below = below(archive, scope.directory.as_ref(), go_on)?;
+pub fn page(archive: &dyn Archive, scope: &Scope, anchor: &Anchor, count: usize, awaited: &dyn Fn() -> bool) -> Result<Page> {
+    let below = below(archive, scope.directory.as_ref(), awaited)?;
     let page = match &scope.order {
-        Order::Path => Walk::new(archive, scope, below, go_on).page(want, count),
-        Order::Listed(numbers) => listed(archive, scope, numbers, below, want, count, go_on),
+        Order::Path => Walk::new(archive, scope, below, awaited).page(anchor, count),
+        Order::Listed(numbers) => listed(archive, scope, numbers, below, anchor, count, awaited),
     }?;
     // Damage may have been detected only now.
     let damage = (page.lost > 0 || archive.is_index_damaged()).then(|| archive.remarks());
@@ -124,16 +124,16 @@ pub fn page(archive: &dyn Archive, scope: &Scope, want: &Want, count: usize, go_
 }
 
 /// Passes all rows of a scope to `take` in order, one page at a time, with the numbers of all
-/// entries below it. Stops when `take` or `go_on` returns false. Returns whether it ran to the end.
+/// entries below it. Stops when `take` or `awaited` returns false. Returns whether it ran to the end.
 pub fn for_each_page(
     archive: &dyn Archive,
     scope: &Scope,
-    go_on: &dyn Fn() -> bool,
+    awaited: &dyn Fn() -> bool,
     mut take: impl FnMut(Vec<Row>, &Range<u64>) -> Result<bool>,
 ) -> Result<bool> {
-    let mut want = Want::Start;
+    let mut anchor = Anchor::Start;
     loop {
-        let page = match page(archive, scope, &want, PAGE_ROWS, go_on) {
+        let page = match page(archive, scope, &anchor, PAGE_ROWS, awaited) {
             Err(Error::Cancelled) => return Ok(false),
             page => page?,
         };
@@ -142,7 +142,7 @@ pub fn for_each_page(
             return Ok(false);
         }
         match last {
-            Some(last) if !page.last => want = Want::After(last),
+            Some(last) if !page.last => anchor = Anchor::After(last),
             _ => return Ok(true),
         }
     }
@@ -150,9 +150,9 @@ pub fn for_each_page(
 
 /// Returns the numbers of all entries below `directory`. Fails with `NotFound` if there is no such
 /// directory.
-pub fn below(archive: &dyn Archive, directory: Option<&EntryPath>, go_on: &dyn Fn() -> bool) -> Result<Range<u64>> {
+pub fn below(archive: &dyn Archive, directory: Option<&EntryPath>, awaited: &dyn Fn() -> bool) -> Result<Range<u64>> {
     let Some(path) = directory else { return Ok(0..archive.entry_count()) };
-    let range = subtree(archive, path, go_on)?;
+    let range = subtree(archive, path, awaited)?;
     if range.is_empty() {
         return Err(Error::NotFound { path: path.as_bytes().to_vec() });
     }
@@ -160,29 +160,29 @@ pub fn below(archive: &dyn Archive, directory: Option<&EntryPath>, go_on: &dyn F
 }
 
 /// Returns the numbers of `directory` and all entries below it. If the index is too damaged,
-/// readable entries are searched one by one as long as `go_on` returns true.
-pub fn subtree(archive: &dyn Archive, directory: &EntryPath, go_on: &dyn Fn() -> bool) -> Result<Range<u64>> {
+/// readable entries are searched one by one as long as `awaited` returns true.
+pub fn subtree(archive: &dyn Archive, directory: &EntryPath, awaited: &dyn Fn() -> bool) -> Result<Range<u64>> {
     let damage = match archive.subtree(Some(directory.as_bytes())) {
         Err(error @ Error::Corrupt { .. }) if archive.is_index_damaged() => error,
         found => return found,
     };
     let belongs = |entry: &Entry| entry.path == *directory || entry.path.is_below(directory);
-    let found = scan(archive, 0..archive.entry_count(), go_on, belongs)?;
+    let found = scan(archive, 0..archive.entry_count(), awaited, belongs)?;
     let (first, last) = found.first().zip(found.last()).ok_or(damage)?;
     Ok(*first..last + 1)
 }
 
 /// Returns the numbers in a range whose entries match, checking a limited number of entries one by
-/// one as long as `go_on` returns true.
+/// one as long as `awaited` returns true.
 fn scan(
     archive: &dyn Archive,
     range: Range<u64>,
-    go_on: &dyn Fn() -> bool,
+    awaited: &dyn Fn() -> bool,
     matches: impl Fn(&Entry) -> bool,
 ) -> Result<Vec<u64>> {
     let mut found = Vec::new();
     for number in range.start..range.end.min(range.start.saturating_add(MAX_SCANNED)) {
-        if number.is_multiple_of(STRIDE) && !go_on() {
+        if number.is_multiple_of(STRIDE) && !awaited() {
             return Err(Error::Cancelled);
         }
         if archive.entry(number).is_ok_and(|entry| matches(&entry)) {
@@ -193,15 +193,15 @@ fn scan(
 }
 
 /// Sums up a directory and all entries below it. If the index is damaged, readable entries are
-/// summed one by one. Returns `None` if `go_on` returns false or there are too many entries.
-pub fn totals(archive: &dyn Archive, directory: &EntryPath, go_on: &dyn Fn() -> bool) -> Result<Option<Totals>> {
-    let numbers = subtree(archive, directory, go_on)?;
+/// summed one by one. Returns `None` if `awaited` returns false or there are too many entries.
+pub fn totals(archive: &dyn Archive, directory: &EntryPath, awaited: &dyn Fn() -> bool) -> Result<Option<Totals>> {
+    let numbers = subtree(archive, directory, awaited)?;
     if !archive.is_index_damaged() {
         return archive.totals(numbers).map(Some);
     }
     let mut totals = Totals { entries: 1, content_bytes: 0 };
     for (index, entry) in (0u64..).zip(archive.entries(numbers)) {
-        if index >= MAX_SUMMED || index.is_multiple_of(STRIDE) && !go_on() {
+        if index >= MAX_SUMMED || index.is_multiple_of(STRIDE) && !awaited() {
             return Ok(None);
         }
         // The numbers may include other entries, because the order is unreliable.
@@ -218,34 +218,34 @@ fn listed(
     scope: &Scope,
     numbers: &[u64],
     below: Range<u64>,
-    want: &Want,
+    anchor: &Anchor,
     count: usize,
-    go_on: &dyn Fn() -> bool,
+    awaited: &dyn Fn() -> bool,
 ) -> Result<Page> {
     let len = numbers.len();
     let clamp = |place: u64| usize::try_from(place).unwrap_or(len).min(len);
     // Rows before a place, and from it on.
     let around = |place: usize| (place, count.saturating_sub(count / 2).max(count.saturating_sub(place)));
-    let (at, after) = match want {
-        Want::Start => (0, count),
-        Want::End => (len, 0),
-        Want::After(place) => (clamp(place.saturating_add(1)), count),
-        Want::Before(place) => (clamp(*place), 0),
-        Want::Around(place) => around(clamp(*place)),
-        Want::AroundPath(path) => {
+    let (at, after) = match anchor {
+        Anchor::Start => (0, count),
+        Anchor::End => (len, 0),
+        Anchor::After(place) => (clamp(place.saturating_add(1)), count),
+        Anchor::Before(place) => (clamp(*place), 0),
+        Anchor::Around(place) => around(clamp(*place)),
+        Anchor::AroundPath(path) => {
             let number = archive.find(path.as_bytes())?.map(|(number, _)| number);
             around(number.and_then(|number| numbers.iter().position(|&other| other == number)).unwrap_or(0))
         }
     };
     let mut page = Page { below, ..Page::default() };
     // No rows are needed before the start or before an `After` place.
-    let front = if matches!(want, Want::Start | Want::After(_)) { 0 } else { count - after };
+    let front = if matches!(anchor, Anchor::Start | Anchor::After(_)) { 0 } else { count - after };
     let mut read = |places: &mut dyn Iterator<Item = usize>, rows: &mut Vec<Row>| -> Result<Option<usize>> {
         let (mut names, mut reached) = (0, None);
         while names < MAX_NAMES
             && let Some(index) = places.next()
         {
-            if !go_on() {
+            if !awaited() {
                 return Err(Error::Cancelled);
             }
             reached = Some(index);
@@ -267,7 +267,7 @@ fn listed(
     let first = read(&mut (at.saturating_sub(front)..at).rev(), &mut rows)?.unwrap_or(at);
     let last = read(&mut (at..at.saturating_add(after).min(len)), &mut later)?.map_or(at, |last| last + 1);
     rows.reverse();
-    page.at = if matches!(want, Want::Around(_) | Want::AroundPath(_)) { rows.len() } else { 0 };
+    page.at = if matches!(anchor, Anchor::Around(_) | Anchor::AroundPath(_)) { rows.len() } else { 0 };
     rows.extend(later);
     page.at = page.at.min(rows.len().saturating_sub(1));
     Ok(Page { rows, first: first == 0, last: last == len, ..page })
@@ -282,8 +282,8 @@ mod tests {
     use super::*;
     use crate::tests::sample;
 
-    fn page(archive: &dyn Archive, scope: &Scope, want: &Want, count: usize) -> Result<Page> {
-        super::page(archive, scope, want, count, &|| true)
+    fn page(archive: &dyn Archive, scope: &Scope, anchor: &Anchor, count: usize) -> Result<Page> {
+        super::page(archive, scope, anchor, count, &|| true)
     }
 
     fn paths(page: &Page) -> Vec<String> {
@@ -294,25 +294,25 @@ mod tests {
     fn rows_are_fetched_in_windows() {
         let archive = sample::archive(&["a/1", "a/2", "a/deep/x", "b", "c/1", "d"]);
         let top = Scope::default();
-        let all = page(&*archive, &top, &Want::Start, 10).unwrap();
+        let all = page(&*archive, &top, &Anchor::Start, 10).unwrap();
         assert_eq!(paths(&all), ["a", "b", "c", "d"]);
         assert!(all.first && all.last);
-        let two = page(&*archive, &top, &Want::Start, 2).unwrap();
+        let two = page(&*archive, &top, &Anchor::Start, 2).unwrap();
         assert!(two.first && !two.last);
-        let more = page(&*archive, &top, &Want::After(two.rows[1].place), 2).unwrap();
+        let more = page(&*archive, &top, &Anchor::After(two.rows[1].place), 2).unwrap();
         assert_eq!(paths(&more), ["c", "d"]);
         assert!(more.last);
-        let end = page(&*archive, &top, &Want::End, 3).unwrap();
+        let end = page(&*archive, &top, &Anchor::End, 3).unwrap();
         assert_eq!(paths(&end), ["b", "c", "d"]);
         assert!(!end.first && end.last);
-        let before = page(&*archive, &top, &Want::Before(end.rows[0].place), 3).unwrap();
+        let before = page(&*archive, &top, &Anchor::Before(end.rows[0].place), 3).unwrap();
         assert_eq!(paths(&before), ["a"]);
         assert!(before.first);
-        let around = page(&*archive, &top, &Want::AroundPath(EntryPath::try_from("c/1").unwrap()), 2).unwrap();
+        let around = page(&*archive, &top, &Anchor::AroundPath(EntryPath::try_from("c/1").unwrap()), 2).unwrap();
         assert_eq!(paths(&around), ["b", "c"]);
         assert_eq!(around.at, 1);
         let inside = Scope { directory: Some(EntryPath::try_from("a").unwrap()), ..top };
-        assert_eq!(paths(&page(&*archive, &inside, &Want::Start, 9).unwrap()), ["a/1", "a/2", "a/deep"]);
+        assert_eq!(paths(&page(&*archive, &inside, &Anchor::Start, 9).unwrap()), ["a/1", "a/2", "a/deep"]);
     }
 
     #[test]
@@ -320,7 +320,7 @@ mod tests {
         let archive = sample::archive(&["a/1", "a/deep/x", "b"]);
         let open = BTreeSet::from([EntryPath::try_from("a").unwrap()]);
         let scope = Scope { open: Arc::new(open), ..Scope::default() };
-        let shown = page(&*archive, &scope, &Want::End, 9).unwrap();
+        let shown = page(&*archive, &scope, &Anchor::End, 9).unwrap();
         assert_eq!(paths(&shown), ["a", "a/1", "a/deep", "b"]);
         assert_eq!(shown.rows.iter().map(|row| row.depth).collect::<Vec<_>>(), [0, 1, 1, 0]);
     }
@@ -329,11 +329,11 @@ mod tests {
     fn listed_numbers_keep_their_order() {
         let archive = sample::archive(&["a", "b", "c"]);
         let scope = Scope { order: Order::Listed(vec![2, 0].into()), ..Scope::default() };
-        let both = page(&*archive, &scope, &Want::Start, 9).unwrap();
+        let both = page(&*archive, &scope, &Anchor::Start, 9).unwrap();
         assert_eq!(paths(&both), ["c", "a"]);
-        let found = page(&*archive, &scope, &Want::AroundPath(EntryPath::try_from("a").unwrap()), 9).unwrap();
+        let found = page(&*archive, &scope, &Anchor::AroundPath(EntryPath::try_from("a").unwrap()), 9).unwrap();
         assert_eq!(found.at, 1);
-        assert_eq!(paths(&page(&*archive, &scope, &Want::After(0), 9).unwrap()), ["a"]);
+        assert_eq!(paths(&page(&*archive, &scope, &Anchor::After(0), 9).unwrap()), ["a"]);
     }
 
     #[test]
@@ -342,7 +342,7 @@ mod tests {
         let listed = Order::Listed(Arc::new(vec![2, 0]));
         for order in [Order::Path, listed] {
             let scope = Scope { order, ..Scope::default() };
-            let page = super::page(&*archive, &scope, &Want::Start, 9, &|| false);
+            let page = super::page(&*archive, &scope, &Anchor::Start, 9, &|| false);
             assert!(matches!(page, Err(Error::Cancelled)), "{page:?}");
         }
     }
@@ -366,18 +366,18 @@ mod tests {
             let expected: Vec<String> = all.iter().filter(|path| visible(path)).map(ToString::to_string).collect();
             let scope = Scope { open: Arc::new(open.clone()), ..Scope::default() };
 
-            let mut down = page(&*archive, &scope, &Want::Start, step).unwrap();
+            let mut down = page(&*archive, &scope, &Anchor::Start, step).unwrap();
             let mut forward = paths(&down);
             while !down.last {
-                down = page(&*archive, &scope, &Want::After(down.rows.last().unwrap().place), step).unwrap();
+                down = page(&*archive, &scope, &Anchor::After(down.rows.last().unwrap().place), step).unwrap();
                 forward.extend(paths(&down));
             }
             prop_assert_eq!(&forward, &expected);
 
-            let mut up = page(&*archive, &scope, &Want::End, step).unwrap();
+            let mut up = page(&*archive, &scope, &Anchor::End, step).unwrap();
             let mut backward = paths(&up);
             while !up.first {
-                up = page(&*archive, &scope, &Want::Before(up.rows[0].place), step).unwrap();
+                up = page(&*archive, &scope, &Anchor::Before(up.rows[0].place), step).unwrap();
                 backward.splice(0..0, paths(&up));
             }
             prop_assert_eq!(&backward, &expected);

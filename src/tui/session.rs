@@ -52,7 +52,7 @@ pub struct Session {
     pub(super) outer: Vec<(Facts, Arc<dyn Archive>)>,
     /// Copies of content for other programs, deleted on exit.
     pub(super) copies: Copies,
-    /// When the wait for a new list began.
+    /// The time at which the wait for a new list began.
     pending: Option<Instant>,
     /// The signal that asked the program to exit.
     pub(super) ended_by: Option<i32>,

@@ -6,7 +6,7 @@ use ratatui::layout::Rect;
 
 use crate::glyphs;
 use crate::preview::{Scroll, Scrolled, summary};
-use crate::rows::{self, Scope, Want};
+use crate::rows::{self, Anchor, Scope};
 use crate::theme::Theme;
 use nra_format::archive::Archive;
 use nra_format::entry::{Entry, Kind};
@@ -115,7 +115,7 @@ fn directory(archive: &dyn Archive, entry: &Entry, details: &mut Details, awaite
 
 fn children(archive: &dyn Archive, entry: &Entry, details: &mut Details, awaited: &dyn Fn() -> bool) -> Result<()> {
     let scope = Scope { directory: Some(entry.path.clone()), ..Scope::default() };
-    let page = rows::page(archive, &scope, &Want::Start, MAX_CHILDREN, awaited)?;
+    let page = rows::page(archive, &scope, &Anchor::Start, MAX_CHILDREN, awaited)?;
     details.lines.push(Line::Space);
     for row in &page.rows {
         let directory = row.entry.kind == Kind::Directory;

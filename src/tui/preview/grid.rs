@@ -33,7 +33,7 @@ pub struct Page {
     pub rows: Vec<Row>,
     /// Width of each column, in columns of the screen.
     pub widths: Vec<usize>,
-    /// Whether each column is numeric. Numbers are right-aligned.
+    /// Numeric columns. Numbers are right-aligned.
     pub numbers: Vec<bool>,
     /// The separator, if the rows are content.
     pub separator: Option<u8>,

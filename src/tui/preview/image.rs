@@ -44,7 +44,7 @@ pub struct Page {
     copy: Arc<RgbImage>,
     /// The cells that make the terminal draw the image.
     encoded: Option<Arc<Buffer>>,
-    /// Why the image is not drawn.
+    /// The reason the image is not drawn.
     pub remark: Option<String>,
 }
 

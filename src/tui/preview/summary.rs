@@ -31,14 +31,14 @@ pub fn summary(
     archive: &dyn Archive,
     numbers: Range<u64>,
     front: usize,
-    go_on: &dyn Fn() -> bool,
+    awaited: &dyn Fn() -> bool,
 ) -> Option<Vec<(&'static str, String)>> {
     let mut fields = Vec::new();
     let mut kinds: HashMap<String, Share> = HashMap::new();
     // The smallest of the largest files is on top; of equal sizes, the later one.
     let mut largest: BinaryHeap<Reverse<(u64, Reverse<Vec<u8>>)>> = BinaryHeap::new();
     for (index, entry) in (0u64..).zip(archive.entries(numbers)) {
-        if index % STRIDE == 0 && !go_on() {
+        if index % STRIDE == 0 && !awaited() {
             return None;
         }
         let Some(entry) = entry.ok().filter(|entry| entry.kind == Kind::File) else { continue };

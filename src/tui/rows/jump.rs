@@ -12,7 +12,7 @@ use nra_format::path::{self, EntryPath};
 const MAX_SPELLINGS: usize = 64;
 
 /// Returns the place of the first row that starts with `typed`, searching from place `at` (after it
-/// with `after`) to the end and then from the start. Stops when `go_on` returns false.
+/// with `after`) to the end and then from the start. Stops when `awaited` returns false.
 ///
 /// Lower-case letters match both cases. In path order, siblings of the row at `at` come first, then
 /// the rows of its ancestors.
@@ -22,7 +22,7 @@ pub fn place(
     at: u64,
     after: bool,
     typed: &str,
-    go_on: &dyn Fn() -> bool,
+    awaited: &dyn Fn() -> bool,
 ) -> Result<Option<u64>> {
     let from = at.saturating_add(u64::from(after));
     match &scope.order {
@@ -30,7 +30,7 @@ pub fn place(
             // In a tree, the names to compare start at different depths.
             let mut ranges = Vec::new();
             for directory in std::iter::once(scope.directory.as_ref()).chain(scope.open.iter().map(Some)) {
-                match spelling_ranges(archive, directory, typed, go_on) {
+                match spelling_ranges(archive, directory, typed, awaited) {
                     Err(Error::NotFound { .. }) if directory != scope.directory.as_ref() => {}
                     found => ranges.extend(found?.into_iter().map(|range| (directory, range))),
                 }
@@ -42,7 +42,7 @@ pub fn place(
                 |number: u64| ranges.iter().any(|(directory, range)| range.contains(&number) && is_child(number, *directory));
             let from = usize::try_from(from).unwrap_or(numbers.len()).min(numbers.len());
             for (count, index) in (0u64..).zip((from..numbers.len()).chain(0..from)) {
-                if count.is_multiple_of(STRIDE) && !go_on() {
+                if count.is_multiple_of(STRIDE) && !awaited() {
                     return Err(Error::Cancelled);
                 }
                 if is_one(numbers[index]) {
@@ -54,7 +54,7 @@ pub fn place(
         Order::Path => {
             let mut directory = archive.entry(at)?.path.parent();
             loop {
-                let found = first(archive, directory.as_ref(), from, typed, go_on)?;
+                let found = first(archive, directory.as_ref(), from, typed, awaited)?;
                 if found.is_some() || directory == scope.directory {
                     return Ok(found);
                 }
@@ -72,9 +72,9 @@ fn first(
     directory: Option<&EntryPath>,
     from: u64,
     typed: &str,
-    go_on: &dyn Fn() -> bool,
+    awaited: &dyn Fn() -> bool,
 ) -> Result<Option<u64>> {
-    let mut ranges = spelling_ranges(archive, directory, typed, go_on)?;
+    let mut ranges = spelling_ranges(archive, directory, typed, awaited)?;
     ranges.sort_by_key(|range| range.start);
     for range in &ranges {
         if range.start >= from {
@@ -89,7 +89,7 @@ fn first(
             let front = directory.map_or(0, |directory| directory.as_bytes().len() + 1);
             let end = entry.path.as_bytes().iter().skip(front).position(|byte| *byte == b'/').map_or(0, |at| front + at);
             let row = EntryPath::from_checked(&entry.path.as_bytes()[..end]);
-            let next = rows::subtree(archive, &row, go_on)?.end;
+            let next = rows::subtree(archive, &row, awaited)?.end;
             if range.contains(&next) {
                 return Ok(Some(next));
             }
@@ -104,9 +104,9 @@ fn spelling_ranges(
     archive: &dyn Archive,
     directory: Option<&EntryPath>,
     typed: &str,
-    go_on: &dyn Fn() -> bool,
+    awaited: &dyn Fn() -> bool,
 ) -> Result<Vec<Range<u64>>> {
-    let below = rows::below(archive, directory, go_on)?;
+    let below = rows::below(archive, directory, awaited)?;
     let front = directory.map_or_else(Vec::new, |directory| [directory.as_bytes(), b"/"].concat());
     if archive.is_index_damaged() {
         let wanted = typed.to_lowercase();
@@ -114,12 +114,12 @@ fn spelling_ranges(
             let name = entry.path.as_bytes().strip_prefix(front.as_slice());
             name.is_some_and(|name| String::from_utf8_lossy(name).to_lowercase().starts_with(&wanted))
         };
-        let found = rows::scan(archive, below, go_on, begins)?;
+        let found = rows::scan(archive, below, awaited, begins)?;
         return Ok(found.into_iter().map(|number| number..number + 1).collect());
     }
     let mut spellings = vec![(front, below)];
     for c in typed.chars() {
-        if !go_on() {
+        if !awaited() {
             return Err(Error::Cancelled);
         }
         let mut longer = Vec::new();
@@ -169,12 +169,12 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::rows::{Want, page};
+    use crate::rows::{Anchor, page};
     use crate::tests::sample;
 
     fn name(archive: &dyn Archive, scope: &Scope, at: u64, typed: &str) -> Option<String> {
         let place = place(archive, scope, at, false, typed, &|| true).unwrap()?;
-        let page = page(archive, scope, &Want::Around(place), 2, &|| true).unwrap();
+        let page = page(archive, scope, &Anchor::Around(place), 2, &|| true).unwrap();
         let row = page.rows.iter().find(|row| row.place == place).expect("it is a row");
         Some(row.entry.path.to_string())
     }
@@ -220,7 +220,7 @@ mod tests {
                 .collect();
             let archive = sample::archive(&names);
             let scope = Scope::default();
-            let rows = page(&*archive, &scope, &Want::Start, 100, &|| true).unwrap().rows;
+            let rows = page(&*archive, &scope, &Anchor::Start, 100, &|| true).unwrap().rows;
             let from = rows[usize::try_from(from).unwrap() % rows.len()].place;
             let fits = |path: &str| path.len() >= typed.len() && path.chars().zip(typed.chars())
                 .all(|(c, t)| c == t || c.to_lowercase().eq(t.to_string().chars()));

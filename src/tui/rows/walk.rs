@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::rows::{self, MAX_NAMES, Page, Row, Scope, Want};
+use crate::rows::{self, Anchor, MAX_NAMES, Page, Row, Scope};
 use nra_format::archive::Archive;
 use nra_format::entry::{Entry, Kind};
 use nra_format::error::{Error, Result};
@@ -17,7 +17,7 @@ pub struct Walk<'a> {
     archive: &'a dyn Archive,
     scope: &'a Scope,
     below: Range<u64>,
-    go_on: &'a dyn Fn() -> bool,
+    awaited: &'a dyn Fn() -> bool,
     /// Number of unreadable entries.
     lost: u64,
     /// Number of unreadable entries since the last readable one.
@@ -25,31 +25,31 @@ pub struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    /// Walks the entries of a range of numbers. Stops when `go_on` returns false.
-    pub fn new(archive: &'a dyn Archive, scope: &'a Scope, below: Range<u64>, go_on: &'a dyn Fn() -> bool) -> Self {
-        Self { archive, scope, below, go_on, lost: 0, in_a_row: 0 }
+    /// Walks the entries of a range of numbers. Stops when `awaited` returns false.
+    pub fn new(archive: &'a dyn Archive, scope: &'a Scope, below: Range<u64>, awaited: &'a dyn Fn() -> bool) -> Self {
+        Self { archive, scope, below, awaited, lost: 0, in_a_row: 0 }
     }
 
     /// Fetches up to `count` rows.
-    pub fn page(mut self, want: &Want, count: usize) -> Result<Page> {
+    pub fn page(mut self, anchor: &Anchor, count: usize) -> Result<Page> {
         let mut page = Page { below: self.below.clone(), ..Page::default() };
-        match want {
-            Want::Start => {
+        match anchor {
+            Anchor::Start => {
                 (page.rows, page.last) = self.forward(self.below.start, count)?;
                 page.first = true;
             }
-            Want::End => {
+            Anchor::End => {
                 (page.rows, page.first) = self.backward(self.below.end, count)?;
                 page.last = true;
                 page.at = page.rows.len().saturating_sub(1);
             }
-            Want::After(place) => {
+            Anchor::After(place) => {
                 let next = self.next(*place)?;
                 (page.rows, page.last) = self.forward(next, count)?;
             }
-            Want::Before(place) => (page.rows, page.first) = self.backward(*place, count)?,
-            Want::Around(place) => self.around(*place, count, &mut page)?,
-            Want::AroundPath(path) => {
+            Anchor::Before(place) => (page.rows, page.first) = self.backward(*place, count)?,
+            Anchor::Around(place) => self.around(*place, count, &mut page)?,
+            Anchor::AroundPath(path) => {
                 let place = self.place_of(path)?;
                 self.around(place, count, &mut page)?;
             }
@@ -153,7 +153,7 @@ impl<'a> Walk<'a> {
     }
 
     fn end_of(&self, directory: &EntryPath, place: u64) -> Result<u64> {
-        Ok(rows::subtree(self.archive, directory, self.go_on)?.end.max(place + 1))
+        Ok(rows::subtree(self.archive, directory, self.awaited)?.end.max(place + 1))
     }
 
     /// Finds a path. Returns `None` if it does not exist or its index page is damaged.
@@ -166,7 +166,7 @@ impl<'a> Walk<'a> {
 
     /// Reads an entry. Returns `None` if it is damaged.
     fn entry(&mut self, number: u64) -> Result<Option<Entry>> {
-        if !(self.go_on)() {
+        if !(self.awaited)() {
             return Err(Error::Cancelled);
         }
         match self.archive.entry(number) {

@@ -56,7 +56,7 @@ pub struct ListArrangement {
     pub shown: Arrangement,
     /// The wanted arrangement is being computed.
     pub loading: bool,
-    /// How far that is, 0 to 1.
+    /// Its progress, 0 to 1.
     pub progress: f64,
     pub found: Found,
 }

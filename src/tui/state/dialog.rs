@@ -79,7 +79,7 @@ pub struct Jump {
     pub missed: bool,
 }
 
-/// What a prompt is for, and what it was opened on: the cursor may have moved since.
+/// The purpose of a prompt and the entry it was opened for: the cursor may have moved since.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PromptKind {
     /// Target directory for these entries.
@@ -108,7 +108,7 @@ pub enum PromptKind {
     Goto,
 }
 
-/// What is being checked.
+/// The check in progress.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PendingCheck {
     Typed(PromptKind, String),
@@ -236,7 +236,7 @@ impl Prompt {
     }
 }
 
-/// What a menu item does.
+/// The effect of a menu item.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Choice {
     Do(Action),
@@ -256,7 +256,7 @@ pub enum Choice {
     Nothing,
 }
 
-/// What to do with running jobs on quitting.
+/// The treatment of running jobs on quitting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum QuitMode {
     Stop,
@@ -276,7 +276,7 @@ pub struct Menu {
     pub about: About,
 }
 
-/// What a menu is about.
+/// The subject of a menu.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum About {
     Choices,

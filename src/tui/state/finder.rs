@@ -7,9 +7,9 @@ use tui_input::Input;
 use crate::keymap::Action;
 use nra_format::path::EntryPath;
 
-/// What is searched.
+/// The object of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Over {
+pub enum FindKind {
     /// Paths below the directory.
     Paths,
     Commands,
@@ -19,15 +19,15 @@ pub enum Over {
 /// A search result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hit {
-    pub goal: Goal,
+    pub target: HitTarget,
     pub text: String,
     /// Indexes of the matched characters; a letter with its accents counts as one.
     pub matched: Vec<u32>,
 }
 
-/// What a result opens.
+/// The target of a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Goal {
+pub enum HitTarget {
     Entry(EntryPath),
     Action(Action),
     Archive(PathBuf),
@@ -47,7 +47,7 @@ pub struct FindResponse {
     pub matches: u64,
     pub searched: u64,
     pub complete: bool,
-    /// Why the search ended early.
+    /// The reason the search ended early.
     pub error: Option<String>,
 }
 
@@ -64,7 +64,7 @@ pub struct SearchResults {
 /// A search in progress.
 #[derive(Debug, Clone)]
 pub struct Finder {
-    pub over: Over,
+    pub over: FindKind,
     /// In a directory: whether to search the whole archive instead of that directory.
     pub whole: Option<bool>,
     pub input: Input,
@@ -75,7 +75,7 @@ pub struct Finder {
 }
 
 impl Finder {
-    pub fn new(over: Over) -> Self {
+    pub fn new(over: FindKind) -> Self {
         let (input, results) = (Input::default(), FindResponse::default());
         Self { over, whole: None, input, results, cursor: 0, answered: false }
     }

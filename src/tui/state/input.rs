@@ -30,7 +30,7 @@ impl fmt::Debug for Typed {
 pub struct Input {
     /// Keys and text, in the order typed.
     pub queue: VecDeque<Typed>,
-    /// What is checked before it is done.
+    /// An action that is checked first.
     pub checking: Option<PendingCheck>,
     /// A copy is being made for an editor.
     pub copying: bool,

@@ -30,7 +30,7 @@ pub struct Progress {
     pub all_bytes: u64,
 }
 
-/// What speed and remaining time are computed from.
+/// The numbers from which speed and remaining time are computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Amount {
     /// Bytes done and to do; 0 if unknown.
@@ -75,7 +75,7 @@ pub enum JobEvent {
     End(Ending, String),
 }
 
-/// How a job ended.
+/// The outcome of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
     Done,
@@ -93,7 +93,7 @@ pub struct Job {
     pub title: String,
     pub progress: Progress,
     pub current: String,
-    /// How it ended, and the result for people.
+    /// Its outcome, and the message about it.
     pub ending: Option<(Ending, String)>,
     pub log: Vec<String>,
     /// The marked entries it works on. They are marked again if it fails.
@@ -261,7 +261,7 @@ mod tests {
         }
         assert!((jobs.list[0].rate - 1_000.0).abs() < 1.0, "{}", jobs.list[0].rate);
         assert_eq!(jobs.list[0].remaining().unwrap().as_secs_f64().round(), 2.0);
-        // Where there is content after all, the speed is that of bytes, from then on.
+        // As soon as there is content, the speed is measured in bytes.
         let progress = Progress { entries: 2_001, bytes: 1, ..Progress::default() };
         jobs.update(id, JobEvent::Progress(progress, String::new()), Duration::from_millis(2_100));
         assert_eq!((jobs.list[0].rate, jobs.list[0].remaining()), (0.0, None));

@@ -1,4 +1,4 @@
-//! How the screen is divided: panes, columns, and what the mouse holds.
+//! The division of the screen: panes, columns, and the divider or thumb that the mouse holds.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use ratatui::layout::Rect;
 use crate::layout::{Areas, Column, LayoutOptions, SHARE};
 use crate::state::Sizes;
 
-/// Which pane takes the keys.
+/// The pane that receives keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Focus {
     /// The list.
@@ -16,7 +16,7 @@ pub enum Focus {
     Preview,
 }
 
-/// How the screen is divided.
+/// The division of the screen.
 #[derive(Debug, Clone)]
 pub struct Layout {
     /// The preview is shown beside the list, if there is room.

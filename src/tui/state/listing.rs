@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::rows::{Order, Page, Scope, Want};
+use crate::rows::{Anchor, Order, Page, Scope};
 use crate::state::{Line, RowDetails};
 use nra_format::entry::{Entry, Kind};
 use nra_format::path::EntryPath;
@@ -20,18 +20,18 @@ const MARGIN: usize = 128;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RowsRequest {
     pub scope: Scope,
-    pub want: Want,
+    pub anchor: Anchor,
     pub count: usize,
 }
 
 /// Rows, or why there are none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RowsResponse {
-    pub want: Want,
+    pub anchor: Anchor,
     pub page: Result<Page, RowsError>,
 }
 
-/// Why there are no rows.
+/// The reason there are no rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RowsError {
     Gone,
@@ -62,7 +62,7 @@ pub struct Listing {
     /// The window ends with the list.
     last: bool,
     /// The rows that are requested.
-    waiting: Option<Want>,
+    waiting: Option<Anchor>,
     /// Rows the cursor still has to move once they are loaded.
     owed: isize,
     /// Screen row of the cursor once rows are loaded.
@@ -74,7 +74,7 @@ impl Listing {
     /// rows.
     pub fn open(scope: Scope, at: Option<EntryPath>, height: usize) -> (Self, RowsRequest) {
         let mut listing = Self { scope, height, ..Self::default() };
-        let request = listing.request(at.map_or(Want::Start, Want::AroundPath));
+        let request = listing.request(at.map_or(Anchor::Start, Anchor::AroundPath));
         (listing, request)
     }
 
@@ -144,7 +144,7 @@ impl Listing {
 
     /// Returns whether the cursor goes to another part of the list, which is not loaded.
     pub fn is_jumping(&self) -> bool {
-        self.loaded && matches!(self.waiting, Some(Want::Start | Want::End | Want::Around(_) | Want::AroundPath(_)))
+        self.loaded && matches!(self.waiting, Some(Anchor::Start | Anchor::End | Anchor::Around(_) | Anchor::AroundPath(_)))
     }
 
     /// Returns whether rows are requested.
@@ -186,19 +186,19 @@ impl Listing {
 
     /// Moves the cursor to the first row of the list.
     pub fn to_first(&mut self) -> Option<RowsRequest> {
-        if self.first { self.select(0) } else { Some(self.request(Want::Start)) }
+        if self.first { self.select(0) } else { Some(self.request(Anchor::Start)) }
     }
 
     /// Moves the cursor to the last row of the list.
     pub fn to_last(&mut self) -> Option<RowsRequest> {
-        if self.last { self.select(self.lines.len().saturating_sub(1)) } else { Some(self.request(Want::End)) }
+        if self.last { self.select(self.lines.len().saturating_sub(1)) } else { Some(self.request(Anchor::End)) }
     }
 
     /// Moves the cursor to the row of a path.
     pub fn to_path(&mut self, path: EntryPath) -> Option<RowsRequest> {
         match self.lines.iter().position(|line| line.row.entry.path == path) {
             Some(index) => self.select(index),
-            None => Some(self.request(Want::AroundPath(path))),
+            None => Some(self.request(Anchor::AroundPath(path))),
         }
     }
 
@@ -206,7 +206,7 @@ impl Listing {
     pub fn to_place(&mut self, place: u64) -> Option<RowsRequest> {
         match self.lines.iter().position(|line| line.row.place == place) {
             Some(index) => self.select(index),
-            None => Some(self.request(Want::Around(place))),
+            None => Some(self.request(Anchor::Around(place))),
         }
     }
 
@@ -253,7 +253,7 @@ impl Listing {
 
     /// Adds loaded rows, unless others are awaited.
     pub fn add_rows(&mut self, response: RowsResponse) -> Option<RowsRequest> {
-        if self.waiting.as_ref() != Some(&response.want) {
+        if self.waiting.as_ref() != Some(&response.anchor) {
             return None;
         }
         self.waiting = None;
@@ -273,15 +273,15 @@ impl Listing {
         self.lost = self.lost.max(page.lost);
         self.below = page.below;
         let lines = page.rows.into_iter().map(|row| Line { row, facts: None, requested: false });
-        match response.want {
-            Want::After(_) => {
+        match response.anchor {
+            Anchor::After(_) => {
                 self.lines.extend(lines);
                 self.last = page.last;
                 let (keep, near) = self.kept();
                 let excess = self.lines.len().saturating_sub(keep).min(self.cursor.saturating_sub(near));
                 self.drop_front(excess);
             }
-            Want::Before(_) => {
+            Anchor::Before(_) => {
                 let before = self.lines.len();
                 self.lines.splice(0..0, lines);
                 let added = self.lines.len() - before;
@@ -295,12 +295,12 @@ impl Listing {
                     self.last = false;
                 }
             }
-            Want::Start | Want::End | Want::Around(_) | Want::AroundPath(_) => {
+            Anchor::Start | Anchor::End | Anchor::Around(_) | Anchor::AroundPath(_) => {
                 self.lines = lines.collect();
                 (self.first, self.last) = (page.first, page.last);
                 self.cursor = page.at;
                 let row = self.row.take().unwrap_or(self.height / 2);
-                self.top = if response.want == Want::Start { 0 } else { self.cursor.saturating_sub(row) };
+                self.top = if response.anchor == Anchor::Start { 0 } else { self.cursor.saturating_sub(row) };
                 self.loaded = true;
             }
         }
@@ -358,17 +358,17 @@ impl Listing {
         let margin = self.margin();
         let (front, back) = (self.lines.first()?.row.place, self.lines.last()?.row.place);
         if !self.last && (self.lines.len() - self.cursor <= margin || self.owed > 0) {
-            return Some(self.request(Want::After(back)));
+            return Some(self.request(Anchor::After(back)));
         }
         if !self.first && (self.cursor < margin || self.owed < 0) {
-            return Some(self.request(Want::Before(front)));
+            return Some(self.request(Anchor::Before(front)));
         }
         None
     }
 
-    fn request(&mut self, want: Want) -> RowsRequest {
-        self.waiting = Some(want.clone());
-        RowsRequest { scope: self.scope.clone(), want, count: FETCH.max(self.height * 2) }
+    fn request(&mut self, anchor: Anchor) -> RowsRequest {
+        self.waiting = Some(anchor.clone());
+        RowsRequest { scope: self.scope.clone(), anchor, count: FETCH.max(self.height * 2) }
     }
 }
 
@@ -385,9 +385,10 @@ mod tests {
 
     /// Answers requests until there are no more.
     fn settle(archive: &dyn Archive, listing: &mut Listing, mut request: Option<RowsRequest>) {
-        while let Some(RowsRequest { scope, want, count }) = request {
-            let page = rows::page(archive, &scope, &want, count, &|| true).map_err(|error| RowsError::Failed(error.to_string()));
-            request = listing.add_rows(RowsResponse { want, page });
+        while let Some(RowsRequest { scope, anchor, count }) = request {
+            let page =
+                rows::page(archive, &scope, &anchor, count, &|| true).map_err(|error| RowsError::Failed(error.to_string()));
+            request = listing.add_rows(RowsResponse { anchor, page });
         }
     }
 
@@ -493,11 +494,11 @@ mod tests {
     fn stale_responses_are_ignored() {
         let archive = sample::archive(&["a", "b"]);
         let (mut listing, request) = Listing::open(Scope::default(), None, 20);
-        let page = rows::page(&*archive, &request.scope, &request.want, 9, &|| true);
+        let page = rows::page(&*archive, &request.scope, &request.anchor, 9, &|| true);
         let page = page.map_err(|error| RowsError::Failed(error.to_string()));
-        assert_eq!(listing.add_rows(RowsResponse { want: Want::End, page: page.clone() }), None);
+        assert_eq!(listing.add_rows(RowsResponse { anchor: Anchor::End, page: page.clone() }), None);
         assert!(!listing.loaded);
-        listing.add_rows(RowsResponse { want: Want::Start, page });
+        listing.add_rows(RowsResponse { anchor: Anchor::Start, page });
         assert!(listing.loaded);
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use nra_format::path::EntryPath;
 
-/// How much of a row is marked.
+/// The marked share of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Marked {
     No,
@@ -18,7 +18,7 @@ pub enum Marked {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SelectedEntries {
     pub ranges: Arc<Vec<Range<u64>>>,
-    /// What they are, for people.
+    /// Their description for messages.
     pub label: String,
     /// They are marked entries, not the one under the cursor.
     pub marked: bool,
@@ -28,7 +28,7 @@ pub struct SelectedEntries {
     pub above: usize,
 }
 
-/// Where a glob is matched.
+/// The entries a glob is matched against.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Among {
     /// Below this directory, `None` = the top.
@@ -37,7 +37,7 @@ pub struct Among {
     pub rows: Option<Arc<Vec<u64>>>,
 }
 
-/// How marks change.
+/// A change of marks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
     Add,

@@ -38,7 +38,7 @@ pub use archive::{DAMAGED, Facts, ONLY_NRA, READ_ONLY, SEPARATOR, WRITE_PROTECTE
 pub use arrange::{ArrangeRequest, Arrangement, Found, ListArrangement};
 pub use changes::{Changes, Writing};
 pub use dialog::{About, Choice, Dialog, Jump, Menu, PendingCheck, Prompt, PromptKind, QuitMode};
-pub use finder::{FindRequest, FindResponse, Finder, Goal, Hit, Over, SearchResults};
+pub use finder::{FindKind, FindRequest, FindResponse, Finder, Hit, HitTarget, SearchResults};
 pub use input::{Input, Typed};
 pub use jobs::{Amount, Ending, Job, JobEvent, JobId, Jobs, Progress};
 pub use layout::{Focus, Layout};

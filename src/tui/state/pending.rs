@@ -10,7 +10,7 @@ use crate::glyphs;
 use crate::state::marks::combined;
 use nra_format::path::EntryPath;
 
-/// Why a change is not possible.
+/// The reason a change is not possible.
 pub type Refusal = String;
 
 /// A pending change.

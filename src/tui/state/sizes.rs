@@ -6,7 +6,7 @@ use crate::state::Arrangement;
 use crate::treemap::squarified;
 use nra_format::path::EntryPath;
 
-/// How sizes are shown.
+/// The view of sizes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Sizes {
     /// As numbers.

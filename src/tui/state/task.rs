@@ -1,4 +1,4 @@
-//! What a job does.
+//! The task of a job.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ pub enum Task {
         ranges: Vec<Range<u64>>,
         target: PathBuf,
         strip: usize,
-        /// What to do about existing files.
+        /// The treatment of existing files.
         overwrite: Overwrite,
     },
     /// Write changes as one commit.

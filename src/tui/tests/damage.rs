@@ -9,7 +9,7 @@ use insta::assert_snapshot;
 use super::jobs::open;
 use super::{Story, everything};
 use crate::event::{Event, Response};
-use crate::rows::{Page, Want};
+use crate::rows::{Anchor, Page};
 use crate::state::RowsResponse;
 use crate::tests::sample;
 use nra_convert::{Destination, Input, NewArchive, NraSink, Options, Sink, Source, WalkSource, convert};
@@ -194,7 +194,7 @@ fn changes_made_before_damage_can_be_undone() {
     story.state.archive.file = Ok("a.nra".into());
     story.then("d j d");
     let page = Page { damage: Some(vec!["the index is damaged".to_owned()]), ..Page::default() };
-    story.respond(Response::Rows(RowsResponse { want: Want::Start, page: Ok(page) }));
+    story.respond(Response::Rows(RowsResponse { anchor: Anchor::Start, page: Ok(page) }));
     story.then("W").sees("A damaged archive cannot be changed");
     story.then("P").sees("Pending changes");
     story.then("u");

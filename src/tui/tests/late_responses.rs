@@ -9,7 +9,7 @@ use crate::effect::{Effect, Request};
 use crate::event::{Event, Failure, Response};
 use crate::open_target::OpenTarget;
 use crate::requests::RequestKind;
-use crate::rows::{Page, Want};
+use crate::rows::{Anchor, Page};
 use crate::state::task::Task;
 use crate::state::{DAMAGED, Dialog, Ending, Facts, JobEvent, RowsResponse};
 use nra_format::archive::Info;
@@ -453,7 +453,7 @@ fn stale_rows_report_no_damage() {
     story.state.requests.make(RequestKind::Rows);
     for (id, damaged) in [(stale, false), (story.state.requests.newest(RequestKind::Rows), true)] {
         let page = Page { damage: Some(vec!["a block".to_owned()]), ..Page::default() };
-        let rows = Response::Rows(RowsResponse { want: Want::Start, page: Ok(page) });
+        let rows = Response::Rows(RowsResponse { anchor: Anchor::Start, page: Ok(page) });
         story.event(Event::Response(id, rows));
         assert_eq!(story.state.archive.damaged, damaged);
     }

@@ -10,26 +10,26 @@ use crate::glyphs;
 use crate::key::Key;
 use crate::keymap::{Command, Place};
 use crate::open_target::OpenTarget;
-use crate::state::{Dialog, FindRequest, FindResponse, Finder, Focus, Goal, Hit, Over, SearchResults, State};
+use crate::state::{Dialog, FindKind, FindRequest, FindResponse, Finder, Focus, Hit, HitTarget, SearchResults, State};
 use crate::update::{actions, browse, changes};
 use crate::workers::rank;
 
 /// Opens the search over paths.
 pub fn paths(state: &mut State, effects: &mut Vec<Effect>) {
     let whole = state.listing.scope.directory.as_ref().map(|_| false);
-    state.dialogs.push(Dialog::Finder(Finder { whole, ..Finder::new(Over::Paths) }));
+    state.dialogs.push(Dialog::Finder(Finder { whole, ..Finder::new(FindKind::Paths) }));
     typed(state, effects);
 }
 
 /// Opens the search over commands.
 pub fn commands(state: &mut State) {
-    state.dialogs.push(Dialog::Finder(Finder::new(Over::Commands)));
+    state.dialogs.push(Dialog::Finder(Finder::new(FindKind::Commands)));
     typed(state, &mut Vec::new());
 }
 
 /// Opens the search over the archives of this directory.
 pub fn archives(state: &mut State) {
-    state.dialogs.push(Dialog::Finder(Finder::new(Over::Archives)));
+    state.dialogs.push(Dialog::Finder(Finder::new(FindKind::Archives)));
     typed(state, &mut Vec::new());
 }
 
@@ -65,11 +65,11 @@ pub fn typed(state: &mut State, effects: &mut Vec<Effect>) {
     (finder.results, finder.answered) = (FindResponse { hits, ..FindResponse::default() }, false);
     let pattern = finder.input.value().to_owned();
     match finder.over {
-        Over::Paths => {
+        FindKind::Paths => {
             let directory = state.listing.scope.directory.clone().filter(|_| finder.whole != Some(true));
             effects.push(state.request(Request::Find(FindRequest { directory, pattern })));
         }
-        Over::Commands => {
+        FindKind::Commands => {
             let here: Vec<_> = state.settings.keymap.commands().filter(|(command, _)| command.works_in(place)).collect();
             let text = |(command, keys): &(&Command, &[Key])| {
                 let keys: Vec<String> = keys.iter().map(ToString::to_string).collect();
@@ -77,19 +77,19 @@ pub fn typed(state: &mut State, effects: &mut Vec<Effect>) {
                 format!("{}: {}{keys}", command.name, command.help)
             };
             let texts: Vec<String> = here.iter().map(text).collect();
-            finder.show_results(ranked(&pattern, &texts, |index| Goal::Action(here[index].0.action)));
+            finder.show_results(ranked(&pattern, &texts, |index| HitTarget::Action(here[index].0.action)));
         }
-        Over::Archives => {
+        FindKind::Archives => {
             let texts: Vec<String> =
                 state.opening.archives.iter().map(|path| glyphs::printable(path.as_os_str().as_bytes())).collect();
-            let response = ranked(&pattern, &texts, |index| Goal::Archive(state.opening.archives[index].clone()));
+            let response = ranked(&pattern, &texts, |index| HitTarget::Archive(state.opening.archives[index].clone()));
             finder.show_results(FindResponse { complete: !state.opening.listing || !texts.is_empty(), ..response });
         }
     }
 }
 
-fn ranked(pattern: &str, texts: &[String], goal: impl Fn(usize) -> Goal) -> FindResponse {
-    let hit = |(index, matched): (usize, Vec<u32>)| Hit { goal: goal(index), text: texts[index].clone(), matched };
+fn ranked(pattern: &str, texts: &[String], target: impl Fn(usize) -> HitTarget) -> FindResponse {
+    let hit = |(index, matched): (usize, Vec<u32>)| Hit { target: target(index), text: texts[index].clone(), matched };
     let mut ranked = rank(pattern, texts);
     // Texts that contain the words hide those that only have the letters.
     let words: Vec<String> = pattern.split_whitespace().map(str::to_lowercase).collect();
@@ -127,16 +127,17 @@ pub fn accept(state: &mut State, effects: &mut Vec<Effect>) {
     let (cursor, FindResponse { hits, matches, .. }) = (finder.cursor, finder.results.clone());
     let Some(hit) = hits.get(cursor).cloned() else { return };
     // Without an archive the dialog stays open until one is.
-    if !(state.opening.no_archive && matches!(hit.goal, Goal::Archive(_))) {
+    if !(state.opening.no_archive && matches!(hit.target, HitTarget::Archive(_))) {
         state.dialogs.pop();
     }
-    match hit.goal {
-        Goal::Entry(path) => {
-            let paths = hits.into_iter().filter_map(|hit| if let Goal::Entry(path) = hit.goal { Some(path) } else { None });
+    match hit.target {
+        HitTarget::Entry(path) => {
+            let paths =
+                hits.into_iter().filter_map(|hit| if let HitTarget::Entry(path) = hit.target { Some(path) } else { None });
             state.places.results = SearchResults { paths: paths.collect(), at: cursor, matches };
             browse::reach(state, path, effects);
         }
-        Goal::Action(action) => actions::run(state, action, effects),
-        Goal::Archive(path) => changes::open(state, OpenTarget::File(path), effects),
+        HitTarget::Action(action) => actions::run(state, action, effects),
+        HitTarget::Archive(path) => changes::open(state, OpenTarget::File(path), effects),
     }
 }

@@ -5,7 +5,9 @@ use tui_input::Input;
 use crate::effect::{Effect, Request};
 use crate::requests::RequestKind;
 use crate::state::task::Task;
-use crate::state::{About, Dialog, Finder, Job, JobId, Menu, Over, PendingChanges, Prompt, PromptKind, Sizes, State, Writing};
+use crate::state::{
+    About, Dialog, FindKind, Finder, Job, JobId, Menu, PendingChanges, Prompt, PromptKind, Sizes, State, Writing,
+};
 use crate::update::preview;
 
 impl State {
@@ -54,8 +56,8 @@ impl State {
 pub fn cancel_unneeded(state: &mut State) {
     preview::cancel_hidden(state);
     let any = |is: fn(&Dialog) -> bool| state.dialogs.iter().any(is);
-    let chooses = any(|dialog| matches!(dialog, Dialog::Finder(Finder { over: Over::Archives, .. })));
-    let finds = matches!(state.dialogs.last(), Some(Dialog::Finder(Finder { over: Over::Paths, .. })));
+    let chooses = any(|dialog| matches!(dialog, Dialog::Finder(Finder { over: FindKind::Archives, .. })));
+    let finds = matches!(state.dialogs.last(), Some(Dialog::Finder(Finder { over: FindKind::Paths, .. })));
     let needed = [
         (RequestKind::Inspect, any(|dialog| matches!(dialog, Dialog::Details { .. }))),
         (RequestKind::CompactEstimate, any(|dialog| matches!(dialog, Dialog::Menu(Menu { about: About::CompactEstimate, .. })))),

@@ -7,7 +7,7 @@ use ratatui::style::Style;
 use crate::frames;
 use crate::glyphs;
 use crate::layout::Choices;
-use crate::state::{Finder, Hit, Over};
+use crate::state::{FindKind, Finder, Hit};
 use crate::theme::Theme;
 use crate::view::{draw_choices, prompt, put, put_right};
 
@@ -38,7 +38,7 @@ pub fn view(finder: &Finder, choices: Choices, theme: &Theme, area: Rect, buffer
         put(buffer, area, 2, 1, nothing, theme.dim);
     }
     draw_choices(choices, theme, buffer, |index, rows, buffer| {
-        draw(&results.hits[index], finder.over == Over::Commands, theme, rows, buffer);
+        draw(&results.hits[index], finder.over == FindKind::Commands, theme, rows, buffer);
         if is_read {
             buffer.set_style(rows, theme.dim);
         }

@@ -17,7 +17,7 @@ const BAR: u16 = 12;
 /// Minimum width of a job title, in columns: enough to recognise the operation.
 const NAME: usize = 7;
 
-/// How progress is shown.
+/// The form in which progress is shown.
 #[derive(Clone, Copy)]
 enum Meter {
     /// As a bar and a percentage.

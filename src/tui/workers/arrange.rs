@@ -38,20 +38,20 @@ fn found(archive: &dyn Archive, request: &ArrangeRequest, share: &dyn Fn(f64) ->
     let query = Query::parse_terms(query).map_err(|detail| Error::Usage { detail })?;
     // Searching content takes long and can be cancelled in between.
     let last = Cell::new(0.0);
-    let go_on = || share(last.get());
+    let awaited = || share(last.get());
     let share = |done: f64| {
         last.set(done);
         share(done)
     };
-    let below = rows::below(archive, request.directory.as_ref(), &go_on)?;
-    let facts = ArchiveFacts { archive, keep_going: &go_on };
+    let below = rows::below(archive, request.directory.as_ref(), &awaited)?;
+    let facts = ArchiveFacts { archive, keep_going: &awaited };
     let keep = |entry: &Entry| {
         filter.matches(entry.path.name()) && {
             let Ok(matches) = query.matches(entry, &facts);
             matches
         }
     };
-    let key = |entry: &Entry| key(archive, entry, *sort, &go_on).unwrap_or(i64::MAX);
+    let key = |entry: &Entry| key(archive, entry, *sort, &awaited).unwrap_or(i64::MAX);
     if query.duplicates_only {
         let Some(found) = duplicates::find(archive, below, &keep, &share)? else { return Ok(None) };
         if (*sort, *reverse) == (Column::Name, false) {
@@ -62,7 +62,7 @@ fn found(archive: &dyn Archive, request: &ArrangeRequest, share: &dyn Fn(f64) ->
         numbers.sort_unstable();
         let mut keyed = room_for(numbers.len() as u64);
         for number in numbers {
-            if !go_on() {
+            if !awaited() {
                 return Ok(None);
             }
             keyed.push((archive.entry(number).map_or(i64::MAX, |entry| key(&entry)), number));
@@ -105,17 +105,17 @@ fn children(
     let mut keyed: Vec<(i64, u64)> = room_for(below.end - below.start);
     let mut depths: Vec<u16> = Vec::new();
     let last = Cell::new(0.0);
-    let go_on = || share(last.get());
-    let whole = rows::for_each_page(archive, &scope, &go_on, |rows, below| {
+    let awaited = || share(last.get());
+    let whole = rows::for_each_page(archive, &scope, &awaited, |rows, below| {
         let is_kept = |entry: &Entry| filter.matches(entry.path.name()) || scope.open.contains(&entry.path);
         for row in rows {
             last.set(row.number.saturating_sub(below.start) as f64 / (below.end - below.start).max(1) as f64);
-            if !go_on() {
+            if !awaited() {
                 return Ok(false);
             }
             if is_kept(&row.entry) {
                 // Entries without a key are last.
-                keyed.push((key(archive, &row.entry, sort, &go_on).unwrap_or(i64::MAX), row.number));
+                keyed.push((key(archive, &row.entry, sort, &awaited).unwrap_or(i64::MAX), row.number));
                 if !scope.open.is_empty() {
                     depths.push(row.depth);
                 }
@@ -171,10 +171,10 @@ fn nested(keyed: &[(i64, u64)], depths: &[u16], reverse: bool) -> Vec<u64> {
 }
 
 /// Returns the sort key, smallest first. Eight bytes, because there may be millions.
-fn key(archive: &dyn Archive, entry: &Entry, sort: Column, go_on: &dyn Fn() -> bool) -> Result<i64> {
+fn key(archive: &dyn Archive, entry: &Entry, sort: Column, awaited: &dyn Fn() -> bool) -> Result<i64> {
     let down = |bytes: u64| -i64::try_from(bytes).unwrap_or(i64::MAX);
     let size = |entry: &Entry| match entry.kind {
-        Kind::Directory => Ok(rows::totals(archive, &entry.path, go_on)?.map_or(0, |totals| totals.content_bytes)),
+        Kind::Directory => Ok(rows::totals(archive, &entry.path, awaited)?.map_or(0, |totals| totals.content_bytes)),
         _ => Ok(entry.size),
     };
     let stored = |entry: &Entry| match entry.kind {

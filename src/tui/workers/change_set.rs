@@ -19,7 +19,7 @@ use nra_format::entry::{Entry, Kind};
 use nra_format::error::{Result, reason};
 use nra_format::path::EntryPath;
 
-/// Why changes cannot be written together.
+/// The reason changes cannot be written together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChangeError {
     /// One of them conflicts with the archive or with another.
@@ -50,7 +50,7 @@ pub struct ChangeSet<'a> {
     additions: BTreeMap<EntryPath, Addition>,
 }
 
-/// What is added at a path.
+/// The addition at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Addition {
     /// A renamed entry: its path before, and whether it is a directory.

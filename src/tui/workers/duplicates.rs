@@ -120,7 +120,7 @@ fn by_digest<K: PartialEq>(
     groups: &mut Groups,
     on: &dyn Fn(usize) -> bool,
 ) -> bool {
-    // How often each content is stored, and its files.
+    // The number of copies of each content, and its files.
     let mut contents: HashMap<Digest, (u64, Vec<u64>)> = HashMap::new();
     let mut read = 0;
     for names in files.chunk_by(|((_, a), _), ((_, b), _)| a == b) {

@@ -13,7 +13,7 @@ pub fn missing_password(error: &Error) -> Option<bool> {
 
 /// Returns an error with its causes as one line, escaped for the terminal.
 pub fn error_message(error: &(dyn std::error::Error + 'static)) -> String {
-    // Those of the system without their numbers.
+    // System errors are shown without their numbers.
     let own = |error: &(dyn std::error::Error + 'static)| error.downcast_ref().map_or_else(|| error.to_string(), reason);
     let mut line = own(error);
     let mut cause = error.source();

@@ -9,7 +9,7 @@ use nucleo_matcher::{Config, Matcher, Utf32Str};
 
 use crate::glyphs;
 use crate::rows::below;
-use crate::state::{FindRequest, FindResponse, Goal, Hit};
+use crate::state::{FindRequest, FindResponse, Hit, HitTarget};
 use crate::workers::errors::error_message;
 use crate::workers::room_for;
 use nra_format::archive::Archive;
@@ -246,7 +246,7 @@ impl Search {
             self.pattern.indices(Utf32Str::new(&text, &mut self.buffer), matcher, &mut matched);
             matched.sort_unstable();
             matched.dedup();
-            Some(Hit { goal: Goal::Entry(full), text, matched })
+            Some(Hit { target: HitTarget::Entry(full), text, matched })
         });
         FindResponse { hits: hits.collect(), ..self.results.clone() }
     }
@@ -298,7 +298,7 @@ mod tests {
         let below = find(&mut finder, &*archive, Some("docs"), "md");
         assert_eq!(below.searched, 2);
         assert_eq!(below.hits[0].matched, [6, 7].map(|at| at + u32::from(below.hits[0].text.len() == 9)));
-        assert!(matches!(&below.hits[0].goal, Goal::Entry(path) if path.as_bytes().starts_with(b"docs/")));
+        assert!(matches!(&below.hits[0].target, HitTarget::Entry(path) if path.as_bytes().starts_with(b"docs/")));
     }
 
     #[test]

@@ -168,7 +168,7 @@ impl Jobs {
         let monitor = JobMonitor::new(id, control.clone(), events.clone());
         let archive = Arc::clone(archive);
         let thread = thread::spawn(move || {
-            let (ending, text) = if control.begin(|waits| monitor.tell(JobEvent::Waiting(waits))) {
+            let (ending, text) = if control.begin(|waits| monitor.send(JobEvent::Waiting(waits))) {
                 let fault = (Ending::Failed, "stopped by an internal error".to_owned());
                 catch_fault(fault, || perform(&archive, &task, &monitor))
             } else {
@@ -210,7 +210,7 @@ fn writes(task: &Task) -> bool {
 pub fn perform(shared: &Arc<dyn Archive>, task: &Task, monitor: &JobMonitor) -> (Ending, String) {
     let archive = &**shared;
     if let Some(wrong) = needs_password(archive, task) {
-        monitor.tell(JobEvent::NeedsPassword(Box::new(task.clone()), wrong));
+        monitor.send(JobEvent::NeedsPassword(Box::new(task.clone()), wrong));
         return (Ending::Cancelled, "its content needs a password".to_owned());
     }
     let done = match task {
@@ -220,14 +220,14 @@ pub fn perform(shared: &Arc<dyn Archive>, task: &Task, monitor: &JobMonitor) -> 
         }
         Task::Change { file, commit, message, changes } => changes::commit(archive, file, (*commit, message), changes, monitor)
             .map(|done| {
-                monitor.tell(JobEvent::Written(done.commit));
+                monitor.send(JobEvent::Written(done.commit));
                 ending(done.text, done.skipped, monitor)
             }),
         Task::Revert { file, commit, ranges, over } => changes::revert(archive, file, *commit, ranges.as_deref(), *over, monitor)
             .map(|done| {
                 // Without a new commit, the same one stays shown.
                 if done.written {
-                    monitor.tell(JobEvent::Written(done.commit));
+                    monitor.send(JobEvent::Written(done.commit));
                 }
                 ending(done.text, done.skipped, monitor)
             }),
@@ -281,7 +281,7 @@ fn extract_to(
     monitor: &JobMonitor,
 ) -> Result<DirectoryStats> {
     let selection = Selection::of_numbers(archive, ranges.iter().cloned())?;
-    let observe = |done: &Extracted<'_>| monitor.tell_detour(done);
+    let observe = |done: &Extracted<'_>| monitor.report_detour(done);
     let mut sink = DirectorySink::new(DirectoryTarget::Exactly(target.to_owned()));
     sink.strip_components = strip;
     sink.overwrite = overwrite;
@@ -333,13 +333,13 @@ impl Monitor for Cancellable<'_> {
     }
 }
 
-/// Estimates what compacting would save, until `go_on` returns false. `archive` has the keys.
+/// Estimates what compacting would save, until `awaited` returns false. `archive` has the keys.
 pub fn compact_estimate(
     archive: &dyn Archive,
     file: &Path,
-    go_on: &(dyn Fn() -> bool + Sync),
+    awaited: &(dyn Fn() -> bool + Sync),
 ) -> std::result::Result<compact::Compaction, String> {
-    compact::plan(file, KEPT, &compacting(archive), &Cancellable(go_on)).map_err(|error| error_message(&error))
+    compact::plan(file, KEPT, &compacting(archive), &Cancellable(awaited)).map_err(|error| error_message(&error))
 }
 
 fn compacted(archive: &dyn Archive, file: &Path, commit: u64, monitor: &JobMonitor) -> Result<(Ending, String)> {
@@ -348,7 +348,7 @@ fn compacted(archive: &dyn Archive, file: &Path, commit: u64, monitor: &JobMonit
     let Some(done) = compact::compact(file, KEPT, commits, &compact::Target::InPlace, &compacting(archive), monitor)? else {
         return Ok((Ending::Done, "compacting saves nothing: the archive is unchanged".to_owned()));
     };
-    monitor.tell(JobEvent::Written(KEPT));
+    monitor.send(JobEvent::Written(KEPT));
     let (before, after) = (SizeStyle::Binary.show(done.before_bytes), SizeStyle::Binary.show(done.after_bytes));
     let dropped = nra_text::counted(done.dropped_commits, "commit is", "commits are");
     Ok(ending(format!("{before} → {after}; {dropped} gone"), 0, monitor))
@@ -395,7 +395,7 @@ const KNOWN: usize = 3;
 fn verified(verdict: &Verdict, monitor: &JobMonitor) -> (Ending, String) {
     if !verdict.damage.is_empty() {
         let known = verdict.damage.iter().take(KNOWN);
-        monitor.tell(JobEvent::Damage(
+        monitor.send(JobEvent::Damage(
             known.map(|damage| format!("{} at offset {}: {}", damage.structure, damage.offset, damage.detail)).collect(),
         ));
     }
@@ -407,7 +407,7 @@ fn verified(verdict: &Verdict, monitor: &JobMonitor) -> (Ending, String) {
         let detail = glyphs::printable_within(damage.detail.as_bytes(), MAX_WIDTH.0);
         format!("{} at offset {}: {detail}; {entries}{names}", damage.structure, damage.offset)
     });
-    damages.for_each(|damage| monitor.say(&damage));
+    damages.for_each(|damage| monitor.warn(&damage));
     let checked =
         format!("{}, {}", nra_text::counted(verdict.entries, "entry", "entries"), SizeStyle::Binary.show(verdict.content_bytes));
     match verdict.damage.len() as u64 {
@@ -459,22 +459,22 @@ impl JobMonitor {
     pub fn end(&self, ending: Ending, text: String) {
         let hidden = self.warnings[2].load(Ordering::Relaxed);
         if hidden > 0 {
-            self.tell(JobEvent::Warning(format!("and {} more", nra_text::count(hidden))));
+            self.send(JobEvent::Warning(format!("and {} more", nra_text::count(hidden))));
         }
         let hidden = self.detours[2].load(Ordering::Relaxed);
         if hidden > 0 {
-            self.tell(JobEvent::Warning(format!("and {} more renamed or backed up", nra_text::count(hidden))));
+            self.send(JobEvent::Warning(format!("and {} more renamed or backed up", nra_text::count(hidden))));
         }
-        self.tell(self.progress());
-        self.tell(JobEvent::End(ending, text));
+        self.send(self.progress());
+        self.send(JobEvent::End(ending, text));
     }
 
     /// Reports a warning, within the limits.
-    fn say(&self, warning: &str) {
-        self.say_within(&self.warnings, warning);
+    fn warn(&self, warning: &str) {
+        self.warn_within(&self.warnings, warning);
     }
 
-    fn say_within(&self, [count, bytes, hidden]: &[AtomicU64; 3], warning: &str) {
+    fn warn_within(&self, [count, bytes, hidden]: &[AtomicU64; 3], warning: &str) {
         if count.load(Ordering::Relaxed) >= MAX_WARNINGS.0 || bytes.load(Ordering::Relaxed) >= MAX_WARNINGS.1 {
             hidden.fetch_add(1, Ordering::Relaxed);
             return;
@@ -482,10 +482,10 @@ impl JobMonitor {
         let warning = message(warning);
         count.fetch_add(1, Ordering::Relaxed);
         bytes.fetch_add(warning.len() as u64, Ordering::Relaxed);
-        self.tell(JobEvent::Warning(warning));
+        self.send(JobEvent::Warning(warning));
     }
 
-    fn tell(&self, event: JobEvent) {
+    fn send(&self, event: JobEvent) {
         // The receiver is gone when the browser exits.
         drop(self.events.send(Event::Job(self.id, event)));
     }
@@ -497,12 +497,12 @@ impl JobMonitor {
     }
 
     /// Reports renamed files and backups.
-    fn tell_detour(&self, done: &Extracted<'_>) {
+    fn report_detour(&self, done: &Extracted<'_>) {
         let shown = |path: &[u8]| glyphs::printable_within(path, MAX_WIDTH.0);
-        let say = |warning: String| self.say_within(&self.detours, &warning);
+        let warn = |warning: String| self.warn_within(&self.detours, &warning);
         match done.action {
-            Action::Rename => say(format!("{} extracted as {}", shown(done.entry.path.as_bytes()), shown(done.path))),
-            Action::Backup => say(format!("{}: existing file backed up", shown(done.path))),
+            Action::Rename => warn(format!("{} extracted as {}", shown(done.entry.path.as_bytes()), shown(done.path))),
+            Action::Backup => warn(format!("{}: existing file backed up", shown(done.path))),
             _ => {}
         }
     }
@@ -512,7 +512,7 @@ impl JobMonitor {
         let now = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
         let last = self.last.load(Ordering::Relaxed);
         if now >= last + EVERY && self.last.compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
-            self.tell(self.progress());
+            self.send(self.progress());
         }
     }
 }
@@ -544,7 +544,7 @@ impl Monitor for JobMonitor {
         if warning.severity >= Severity::Degraded {
             self.degraded.store(true, Ordering::Relaxed);
         }
-        self.say(&nra_text::harmless(&warning.to_string()));
+        self.warn(&nra_text::harmless(&warning.to_string()));
     }
 
     fn cancelled(&self) -> bool {
@@ -586,7 +586,7 @@ mod tests {
         for (warning, most) in [("short", MAX_WARNINGS.0), (&"e\u{301}".repeat(1_000), 256)] {
             let (sender, events) = crossbeam_channel::unbounded();
             let monitor = JobMonitor::new(1, JobControl::free(1), sender);
-            (0..1_100).for_each(|_| monitor.say(warning));
+            (0..1_100).for_each(|_| monitor.warn(warning));
             monitor.end(Ending::Degraded, String::new());
             let warnings = events.try_iter().filter_map(|event| match event {
                 Event::Job(_, JobEvent::Warning(warning)) => Some(warning),

@@ -15,23 +15,23 @@ const MOST: usize = 256;
 pub fn map(
     archive: &dyn Archive,
     directory: Option<&EntryPath>,
-    go_on: &dyn Fn() -> bool,
+    awaited: &dyn Fn() -> bool,
 ) -> Option<std::result::Result<Tiles, String>> {
-    tiles(archive, directory, go_on).map_err(|error| error_message(&error)).transpose()
+    tiles(archive, directory, awaited).map_err(|error| error_message(&error)).transpose()
 }
 
-fn tiles(archive: &dyn Archive, directory: Option<&EntryPath>, go_on: &dyn Fn() -> bool) -> Result<Option<Tiles>> {
+fn tiles(archive: &dyn Archive, directory: Option<&EntryPath>, awaited: &dyn Fn() -> bool) -> Result<Option<Tiles>> {
     let scope = Scope { directory: directory.cloned(), ..Scope::default() };
     let mut tiles: Vec<Tile> = Vec::new();
     let mut rest: (u64, u64) = (0, 0);
-    let whole = rows::for_each_page(archive, &scope, go_on, |rows, _| {
+    let whole = rows::for_each_page(archive, &scope, awaited, |rows, _| {
         for row in rows {
-            if !go_on() {
+            if !awaited() {
                 return Ok(false);
             }
             let directory = row.entry.kind == Kind::Directory;
             // Unreadable entries have size 0.
-            let below = || rows::totals(archive, &row.entry.path, go_on).ok().flatten();
+            let below = || rows::totals(archive, &row.entry.path, awaited).ok().flatten();
             let bytes = if directory { below().map_or(0, |totals| totals.content_bytes) } else { row.entry.size };
             tiles.push(Tile { path: row.entry.path, directory, bytes });
         }

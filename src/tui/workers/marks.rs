@@ -16,11 +16,11 @@ use nra_format::error::{Error, Result};
 use nra_format::path::EntryPath;
 
 /// Responds to a request. Returns `None` if cancelled.
-pub fn answer(archive: &dyn Archive, request: MarksRequest, go_on: &dyn Fn() -> bool) -> Option<Response> {
+pub fn answer(archive: &dyn Archive, request: MarksRequest, awaited: &dyn Fn() -> bool) -> Option<Response> {
     let (ranges, change) = match request {
-        MarksRequest::Numbers(numbers, change) => (whole_of(archive, &numbers, go_on), change),
-        MarksRequest::Glob(among, pattern, change) => (glob(archive, among, &pattern, go_on), change),
-        MarksRequest::Totals(ranges) => return totals(archive, &ranges, go_on),
+        MarksRequest::Numbers(numbers, change) => (whole_of(archive, &numbers, awaited), change),
+        MarksRequest::Glob(among, pattern, change) => (glob(archive, among, &pattern, awaited), change),
+        MarksRequest::Totals(ranges) => return totals(archive, &ranges, awaited),
     };
     if matches!(ranges, Err(Error::Cancelled)) {
         return None;
@@ -30,16 +30,16 @@ pub fn answer(archive: &dyn Archive, request: MarksRequest, go_on: &dyn Fn() -> 
 }
 
 /// Returns the numbers of entries and everything below them.
-fn whole_of(archive: &dyn Archive, numbers: &[u64], go_on: &dyn Fn() -> bool) -> Result<Option<Vec<Range<u64>>>> {
+fn whole_of(archive: &dyn Archive, numbers: &[u64], awaited: &dyn Fn() -> bool) -> Result<Option<Vec<Range<u64>>>> {
     // In the order of the index, so that neighbours are read together.
     let mut numbers = numbers.to_vec();
     numbers.sort_unstable();
     let mut ranges = Vec::new();
     for (index, &number) in (0u64..).zip(&numbers) {
-        if index.is_multiple_of(STRIDE) && !go_on() {
+        if index.is_multiple_of(STRIDE) && !awaited() {
             return Ok(None);
         }
-        join(&mut ranges, whole(archive, number, &archive.entry(number)?, go_on)?);
+        join(&mut ranges, whole(archive, number, &archive.entry(number)?, awaited)?);
     }
     Ok(Some(ranges))
 }
@@ -53,10 +53,10 @@ fn join(ranges: &mut Vec<Range<u64>>, range: Range<u64>) {
 }
 
 /// Returns the size of the marked entries, unless part of the index is unreadable.
-fn totals(archive: &dyn Archive, ranges: &[Range<u64>], go_on: &dyn Fn() -> bool) -> Option<Response> {
+fn totals(archive: &dyn Archive, ranges: &[Range<u64>], awaited: &dyn Fn() -> bool) -> Option<Response> {
     let mut bytes = Some(0u64);
     for (index, range) in (0u64..).zip(ranges) {
-        if index.is_multiple_of(STRIDE) && !go_on() {
+        if index.is_multiple_of(STRIDE) && !awaited() {
             return None;
         }
         let more = archive.totals(range.clone()).ok();
@@ -66,9 +66,9 @@ fn totals(archive: &dyn Archive, ranges: &[Range<u64>], go_on: &dyn Fn() -> bool
 }
 
 /// Returns the numbers of an entry and everything below it.
-fn whole(archive: &dyn Archive, number: u64, entry: &Entry, go_on: &dyn Fn() -> bool) -> Result<Range<u64>> {
+fn whole(archive: &dyn Archive, number: u64, entry: &Entry, awaited: &dyn Fn() -> bool) -> Result<Range<u64>> {
     match entry.kind {
-        Kind::Directory => rows::subtree(archive, &entry.path, go_on),
+        Kind::Directory => rows::subtree(archive, &entry.path, awaited),
         _ => Ok(number..number + 1),
     }
 }
@@ -79,7 +79,7 @@ fn glob(
     archive: &dyn Archive,
     Among { directory, rows }: Among,
     pattern: &str,
-    go_on: &dyn Fn() -> bool,
+    awaited: &dyn Fn() -> bool,
 ) -> Result<Option<Vec<Range<u64>>>> {
     let usage = |error: globset::Error| Error::Usage { detail: format!("{pattern}: {}", error.kind()) };
     let glob = GlobBuilder::new(pattern).literal_separator(true).backslash_escape(true).build().map_err(usage)?.compile_matcher();
@@ -95,23 +95,23 @@ fn glob(
         let mut numbers = rows.to_vec();
         numbers.sort_unstable();
         for (index, &number) in (0u64..).zip(&numbers) {
-            if index.is_multiple_of(STRIDE) && !go_on() {
+            if index.is_multiple_of(STRIDE) && !awaited() {
                 return Ok(None);
             }
             // An unreadable entry cannot match.
             let Ok(entry) = archive.entry(number) else { continue };
             let name = || std::path::Path::new(<std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(entry.path.name()));
             if if is_deep { matches(&entry.path, &glob) } else { glob.is_match(name()) } {
-                join(&mut ranges, whole(archive, number, &entry, go_on)?);
+                join(&mut ranges, whole(archive, number, &entry, awaited)?);
             }
         }
         return Ok(Some(ranges));
     }
     if is_deep {
-        let below = rows::below(archive, directory.as_ref(), go_on)?;
+        let below = rows::below(archive, directory.as_ref(), awaited)?;
         let mut number = Some(below.start);
         for (index, entry) in (0u64..).zip(archive.entries(below)) {
-            if index.is_multiple_of(STRIDE) && !go_on() {
+            if index.is_multiple_of(STRIDE) && !awaited() {
                 return Ok(None);
             }
             let Ok(entry) = entry else {
@@ -125,7 +125,7 @@ fn glob(
                     None => archive.find(entry.path.as_bytes())?.map(|(number, _)| number),
                 };
                 if let Some(at) = at {
-                    join(&mut ranges, whole(archive, at, &entry, go_on)?);
+                    join(&mut ranges, whole(archive, at, &entry, awaited)?);
                 }
             }
             number = number.map(|number| number + 1);
@@ -133,9 +133,9 @@ fn glob(
         return Ok(Some(ranges));
     }
     let scope = Scope { directory, ..Scope::default() };
-    let whole = rows::for_each_page(archive, &scope, go_on, |rows, _| {
+    let whole = rows::for_each_page(archive, &scope, awaited, |rows, _| {
         for row in rows.iter().filter(|row| matches(&row.entry.path, &glob)) {
-            join(&mut ranges, whole(archive, row.number, &row.entry, go_on)?);
+            join(&mut ranges, whole(archive, row.number, &row.entry, awaited)?);
         }
         Ok(true)
     })?;

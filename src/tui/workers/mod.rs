@@ -136,12 +136,12 @@ impl Workers {
 
 /// Responds to a request, unless it is cancelled. `finder` has the paths of the last search.
 fn respond(archive: &Arc<dyn Archive>, request: Request, finder: &mut Option<Finder>, responder: &Responder<'_>) {
-    let (reader, go_on) = (&**archive, responder.is_awaited);
+    let (reader, awaited) = (&**archive, responder.is_awaited);
     let response = match request {
-        Request::Rows(request) => read::rows(reader, request, go_on).map(Response::Rows),
-        Request::Details(entries) => Some(Response::Details(read::details(reader, &entries, go_on))),
-        Request::Jump(request) => Some(Response::Jumped(read::jump(reader, &request, go_on))),
-        Request::Preview(request) => Some(Response::Preview(read::preview(archive, request, go_on))),
+        Request::Rows(request) => read::rows(reader, request, awaited).map(Response::Rows),
+        Request::Details(entries) => Some(Response::Details(read::details(reader, &entries, awaited))),
+        Request::Jump(request) => Some(Response::Jumped(read::jump(reader, &request, awaited))),
+        Request::Preview(request) => Some(Response::Preview(read::preview(archive, request, awaited))),
         Request::Occurrences(request) => read::occurrences(reader, &request, responder),
         Request::Arrange(request) => {
             let reported = Cell::new(Instant::now());
@@ -150,23 +150,23 @@ fn respond(archive: &Arc<dyn Archive>, request: Request, finder: &mut Option<Fin
                     reported.set(Instant::now());
                     responder.respond(Response::ArrangeProgress(share));
                 }
-                go_on()
+                awaited()
             };
             arrange::arrange(reader, &request, &share).map(Response::Arranged)
         }
-        Request::Map(directory) => map::map(reader, directory.as_ref(), go_on).map(Response::Mapped),
+        Request::Map(directory) => map::map(reader, directory.as_ref(), awaited).map(Response::Mapped),
         Request::Find(request) => {
             finder.get_or_insert_default().find(reader, &request, &mut |found| {
                 if let Some(found) = found {
                     responder.respond(Response::Found(found));
                 }
-                go_on()
+                awaited()
             });
             None
         }
-        Request::Marks(request) => marks::answer(reader, request, go_on),
+        Request::Marks(request) => marks::answer(reader, request, awaited),
         Request::Inspect(entry) => read::inspect(reader, &entry, responder),
-        Request::CompactEstimate(file) => Some(Response::CompactEstimate(jobs::compact_estimate(reader, &file, go_on))),
+        Request::CompactEstimate(file) => Some(Response::CompactEstimate(jobs::compact_estimate(reader, &file, awaited))),
         Request::Check(check) => Some(Response::CheckDone(changes::check(reader, check))),
         Request::Content(entry) => Some(read::content(reader, &entry)),
         Request::FreeSpace(typed) => complete::free_space(&typed).map(Response::FreeSpace),
@@ -182,7 +182,9 @@ fn respond(archive: &Arc<dyn Archive>, request: Request, finder: &mut Option<Fin
 fn fault_response(request: &Request) -> Response {
     let fault = || FAULT.to_owned();
     match request {
-        Request::Rows(rows) => Response::Rows(RowsResponse { want: rows.want.clone(), page: Err(RowsError::Failed(fault())) }),
+        Request::Rows(rows) => {
+            Response::Rows(RowsResponse { anchor: rows.anchor.clone(), page: Err(RowsError::Failed(fault())) })
+        }
         // Unknown details are not shown.
         Request::Details(entries) => {
             let mut unknown: Vec<(u64, RowDetails)> =
@@ -221,7 +223,7 @@ pub(crate) mod tests {
     use crate::effect::{Check, JumpRequest};
     use crate::layout::Column;
     use crate::preview;
-    use crate::rows::{Scope, Want};
+    use crate::rows::{Anchor, Scope};
     use crate::state::task::Task;
     use crate::state::{
         ArrangeRequest, Arrangement, Change, FindRequest, JobEvent, OccurrencesRequest, PendingChange, PendingChanges,
@@ -328,7 +330,7 @@ pub(crate) mod tests {
         let scope = Scope::default();
         let arrangement = Arrangement { sort: Column::Size, ..Arrangement::default() };
         let asked = [
-            Request::Rows(RowsRequest { scope: scope.clone(), want: Want::Start, count: 10 }),
+            Request::Rows(RowsRequest { scope: scope.clone(), anchor: Anchor::Start, count: 10 }),
             Request::Details(vec![(0, entry.clone())]),
             Request::Preview(PreviewRequest { entry: entry.clone(), request: preview::Request::default() }),
             Request::Occurrences(OccurrencesRequest { entry: entry.clone(), needle: "x".to_owned(), by_line: false }),

@@ -18,8 +18,8 @@ const PARTNERS: usize = 20;
 const STRIDE: usize = 4_096;
 
 /// Collects the properties that need no other entries.
-pub fn facts(archive: &dyn Archive, entry: &Entry, go_on: &dyn Fn() -> bool) -> Result<Details> {
-    let mut details = details::load(archive, entry, true, 0, go_on)?;
+pub fn facts(archive: &dyn Archive, entry: &Entry, awaited: &dyn Fn() -> bool) -> Result<Details> {
+    let mut details = details::load(archive, entry, true, 0, awaited)?;
     if entry.kind != Kind::File {
         return Ok(details);
     }
@@ -44,22 +44,22 @@ const DIGEST_BYTES: u64 = 256 << 20;
 
 /// Adds properties that take longer: the digest of content and the entries that share it, or the
 /// summary of a directory. Returns `None` if cancelled.
-pub fn more(archive: &dyn Archive, entry: &Entry, mut details: Details, go_on: &dyn Fn() -> bool) -> Option<Details> {
+pub fn more(archive: &dyn Archive, entry: &Entry, mut details: Details, awaited: &dyn Fn() -> bool) -> Option<Details> {
     match entry.kind {
         Kind::Directory => {
             let numbers = archive.subtree(Some(entry.path.as_bytes())).unwrap_or_default();
-            details.fields(summary::summary(archive, numbers, entry.path.as_bytes().len() + 1, go_on)?);
+            details.fields(summary::summary(archive, numbers, entry.path.as_bytes().len() + 1, awaited)?);
         }
         Kind::File => {
-            digest(archive, entry, &mut details, go_on)?;
-            partners(archive, entry, &mut details, go_on)?;
+            digest(archive, entry, &mut details, awaited)?;
+            partners(archive, entry, &mut details, awaited)?;
         }
         _ => {}
     }
     Some(details)
 }
 
-fn digest(archive: &dyn Archive, entry: &Entry, details: &mut Details, go_on: &dyn Fn() -> bool) -> Option<()> {
+fn digest(archive: &dyn Archive, entry: &Entry, details: &mut Details, awaited: &dyn Fn() -> bool) -> Option<()> {
     if entry.size > DIGEST_BYTES {
         return Some(());
     }
@@ -67,7 +67,7 @@ fn digest(archive: &dyn Archive, entry: &Entry, details: &mut Details, go_on: &d
     let read = archive.with_content(entry, Access::Random, &mut |part| {
         each_run(part, &mut |bytes| {
             digest.update(bytes);
-            if go_on() { Ok(()) } else { Err(Error::Cancelled) }
+            if awaited() { Ok(()) } else { Err(Error::Cancelled) }
         })
     });
     match read {
@@ -79,13 +79,13 @@ fn digest(archive: &dyn Archive, entry: &Entry, details: &mut Details, go_on: &d
     Some(())
 }
 
-fn partners(archive: &dyn Archive, entry: &Entry, details: &mut Details, go_on: &dyn Fn() -> bool) -> Option<()> {
+fn partners(archive: &dyn Archive, entry: &Entry, details: &mut Details, awaited: &dyn Fn() -> bool) -> Option<()> {
     if entry.size == 0 {
         return Some(());
     }
     let (mut first, mut count) = (Vec::new(), 0);
     for (index, other) in archive.entries(0..archive.entry_count()).enumerate() {
-        if index % STRIDE == 0 && !go_on() {
+        if index % STRIDE == 0 && !awaited() {
             return None;
         }
         let Ok(other) = other else { continue };

@@ -20,28 +20,32 @@ use nra_format::archive::Archive;
 use nra_format::entry::{Entry, Kind};
 use nra_format::error::{Error, Result};
 
-pub fn rows(archive: &dyn Archive, request: RowsRequest, go_on: &dyn Fn() -> bool) -> Option<RowsResponse> {
-    let RowsRequest { scope, want, count } = request;
-    let page = match rows::page(archive, &scope, &want, count, go_on) {
+pub fn rows(archive: &dyn Archive, request: RowsRequest, awaited: &dyn Fn() -> bool) -> Option<RowsResponse> {
+    let RowsRequest { scope, anchor, count } = request;
+    let page = match rows::page(archive, &scope, &anchor, count, awaited) {
         Err(Error::Cancelled) => return None,
         Err(Error::NotFound { .. }) => Err(RowsError::Gone),
         page => page.map_err(|error| RowsError::Failed(error_message(&error))),
     };
-    Some(RowsResponse { want, page })
+    Some(RowsResponse { anchor, page })
 }
 
-pub fn jump(archive: &dyn Archive, request: &JumpRequest, go_on: &dyn Fn() -> bool) -> std::result::Result<Option<u64>, String> {
-    rows::jump::place(archive, &request.scope, request.from, request.after, &request.typed, go_on)
+pub fn jump(
+    archive: &dyn Archive,
+    request: &JumpRequest,
+    awaited: &dyn Fn() -> bool,
+) -> std::result::Result<Option<u64>, String> {
+    rows::jump::place(archive, &request.scope, request.from, request.after, &request.typed, awaited)
         .map_err(|error| error_message(&error))
 }
 
 /// Reads details of rows as long as they are awaited, and returns those read by then.
-pub fn details(archive: &dyn Archive, entries: &[(u64, Entry)], go_on: &dyn Fn() -> bool) -> Vec<(u64, RowDetails)> {
+pub fn details(archive: &dyn Archive, entries: &[(u64, Entry)], awaited: &dyn Fn() -> bool) -> Vec<(u64, RowDetails)> {
     let mut known: Vec<(u64, RowDetails)> = Vec::new();
     for (number, entry) in entries {
         // Details that cannot be read are not shown.
-        let fact = fact(archive, entry, go_on).unwrap_or_default();
-        let whole = go_on();
+        let fact = fact(archive, entry, awaited).unwrap_or_default();
+        let whole = awaited();
         // The sum of a directory may be incomplete.
         if whole || entry.kind == Kind::File {
             known.push((*number, fact));
@@ -54,15 +58,15 @@ pub fn details(archive: &dyn Archive, entries: &[(u64, Entry)], go_on: &dyn Fn()
     known
 }
 
-fn fact(archive: &dyn Archive, entry: &Entry, go_on: &dyn Fn() -> bool) -> Result<RowDetails> {
+fn fact(archive: &dyn Archive, entry: &Entry, awaited: &dyn Fn() -> bool) -> Result<RowDetails> {
     let mut facts = RowDetails::default();
     match entry.kind {
         Kind::Directory => {
             // With a damaged index this would read every entry.
             if !archive.is_index_damaged() {
-                facts.numbers = rows::subtree(archive, &entry.path, go_on).ok().map(|numbers| (numbers.start, numbers.end));
+                facts.numbers = rows::subtree(archive, &entry.path, awaited).ok().map(|numbers| (numbers.start, numbers.end));
             }
-            facts.content_bytes = rows::totals(archive, &entry.path, go_on)?.map(|totals| totals.content_bytes);
+            facts.content_bytes = rows::totals(archive, &entry.path, awaited)?.map(|totals| totals.content_bytes);
         }
         Kind::File => facts.stored_bytes = archive.stored_bytes(entry)?,
         _ => {}

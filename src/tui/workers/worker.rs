@@ -35,7 +35,7 @@ impl Drop for WorkerContext {
     }
 }
 
-/// Which requests a worker responds to.
+/// The requests a worker responds to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ServePolicy {
     /// The newest one: it stops when another one is queued.

@@ -43,7 +43,7 @@ pub struct Page {
     end: u64,
 }
 
-/// What to fold or unfold.
+/// The lines to fold or unfold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fold {
     Toggle,

@@ -63,7 +63,7 @@ pub struct Pane {
     pub sealed: Option<bool>,
     /// The entry shown, or to be shown.
     entry: Option<Entry>,
-    /// When it will be loaded.
+    /// The time at which it will be loaded.
     due: Option<Duration>,
     /// A window is requested; offset for the first row.
     waiting: Option<u64>,

@@ -106,34 +106,17 @@ fn features_match_the_specification() {
 fn limits_match_the_specification() {
     let spec: BTreeMap<String, u64> =
         table("limits").into_iter().map(|row| (row[0].clone(), row[1].parse().expect("a number"))).collect();
-    let code = [
-        ("MAX_BLOCK_RAW", u64::from(limits::MAX_BLOCK_RAW)),
-        ("MAX_PAGE_RAW", limits::MAX_PAGE_RAW.into()),
-        ("MAX_BLOCK_INDEX", limits::MAX_BLOCK_INDEX.into()),
-        ("MAX_DICTIONARY", limits::MAX_DICTIONARY.into()),
-        ("MAX_COMMIT", limits::MAX_COMMIT.into()),
-        ("MAX_PATH", limits::MAX_PATH as u64),
-        ("MAX_TARGET", limits::MAX_TARGET as u64),
-        ("MAX_ATTRIBUTE_NAME", limits::MAX_ATTRIBUTE_NAME as u64),
-        ("MAX_ATTRIBUTE_VALUE", limits::MAX_ATTRIBUTE_VALUE as u64),
-        ("MAX_OWNER_NAME", limits::MAX_OWNER_NAME as u64),
-        ("MAX_LEVEL", limits::MAX_LEVEL.into()),
-        ("MAX_RUNS", limits::MAX_RUNS.into()),
-        ("MAX_LIST_ENTRIES", limits::MAX_LIST_ENTRIES as u64),
-        ("MAX_LIST_PATHS", limits::MAX_LIST_PATHS as u64),
-        ("MAX_LIST_EXTENTS", limits::MAX_LIST_EXTENTS as u64),
-        ("MAX_LIST_SEGMENTS", limits::MAX_LIST_SEGMENTS as u64),
-        ("MAX_MESSAGE", limits::MAX_MESSAGE as u64),
-        ("MAX_KEYS", limits::MAX_KEYS.into()),
-        ("MAX_KEY_SLOTS", limits::MAX_KEY_SLOTS as u64),
-        ("MAX_ARGON2_MEMORY", limits::MAX_ARGON2_MEMORY.into()),
-        ("MAX_ARGON2_WORK", limits::MAX_ARGON2_WORK),
-        ("MAX_PASSWORD_WORK", limits::MAX_PASSWORD_WORK),
-        ("MAX_ARGON2_LANES", limits::MAX_ARGON2_LANES.into()),
-        ("MAX_RECOVERY", limits::MAX_RECOVERY.into()),
-        ("MAX_PAD", limits::MAX_PAD.into()),
-    ];
-    assert_eq!(spec, code.into_iter().map(|(name, value)| (name.to_owned(), value)).collect());
+    /// Returns the names and values of limits.
+    macro_rules! values {
+        ($($name:ident)*) => { [$((stringify!($name).to_owned(), u64::try_from(limits::$name).expect("not negative"))),*] };
+    }
+    let code = values! {
+        MAX_BLOCK_RAW MAX_PAGE_RAW MAX_BLOCK_INDEX MAX_DICTIONARY MAX_COMMIT MAX_PATH MAX_TARGET
+        MAX_ATTRIBUTE_NAME MAX_ATTRIBUTE_VALUE MAX_OWNER_NAME MAX_LEVEL MAX_RUNS MAX_LIST_ENTRIES
+        MAX_LIST_PATHS MAX_LIST_EXTENTS MAX_LIST_SEGMENTS MAX_MESSAGE MAX_KEYS MAX_KEY_SLOTS MAX_ARGON2_MEMORY
+        MAX_ARGON2_WORK MAX_PASSWORD_WORK MAX_ARGON2_LANES MAX_RECOVERY MAX_PAD
+    };
+    assert_eq!(spec, BTreeMap::from(code));
     // No limit is missing from both sides.
     let source = include_str!("../src/format/core/limits.rs");
     let defined = source.lines().filter_map(|line| line.strip_prefix("pub const ")?.split_once(':')).map(|(name, _)| name);

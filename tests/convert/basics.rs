@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use crate::common::tree::describe;
 use crate::common::{NRA, expect, nra, other};
-use crate::{EXACT, tree};
+use crate::{EXACT, packed_tree, tree};
 
 /// Returns the number of bytes of stored content.
 fn stored_bytes(folder: &Path, archive: &str) -> u64 {
@@ -55,10 +55,8 @@ fn blocks_are_copied_between_archives() {
 
 #[test]
 fn pipes_are_converted() {
-    let folder = TempDir::new().unwrap();
+    let folder = packed_tree();
     let at = folder.path();
-    tree(at);
-    expect(at, &["pack", "tree", "-o", "first.nra"], 0);
     expect(at, &["convert", "first.nra", "first.tar.gz"], 0);
     let convert = |input: &str, arguments: &[&str]| {
         let stdin = fs::File::open(at.join(input)).unwrap();
@@ -78,10 +76,8 @@ fn pipes_are_converted() {
 
 #[test]
 fn output_does_not_depend_on_threads() {
-    let folder = TempDir::new().unwrap();
+    let folder = packed_tree();
     let at = folder.path();
-    tree(at);
-    expect(at, &["pack", "tree", "-o", "first.nra"], 0);
     for (kind, extra) in [("nra", &["--reproducible"][..]), ("tar.gz", &[]), ("tar.zst", &[])] {
         let outputs = ["1", "3"].map(|threads| {
             let out = format!("t{threads}.{kind}");

@@ -10,7 +10,7 @@ use nra::format::entry::Kind;
 use tempfile::TempDir;
 
 use crate::common::{expect, noise, nra};
-use crate::tree;
+use crate::packed_tree;
 
 const FILES: usize = 3_000;
 
@@ -291,10 +291,8 @@ fn keep_going_keeps_a_compressed_file_up_to_the_damage() {
 
 #[test]
 fn damage_leaves_no_output_without_keep_going() {
-    let folder = TempDir::new().unwrap();
+    let folder = packed_tree();
     let at = folder.path();
-    tree(at);
-    expect(at, &["pack", "tree", "-o", "first.nra"], 0);
     for kind in ["tar", "tar.gz", "tar.zst"] {
         let tar = format!("first.{kind}");
         expect(at, &["convert", "first.nra", &tar], 0);

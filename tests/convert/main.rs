@@ -14,7 +14,9 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
+use common::expect;
 use common::tree::Facts;
+use tempfile::TempDir;
 
 /// What a tar archive keeps and every program restores.
 const WHOLE_SECONDS: Facts = Facts {
@@ -50,6 +52,14 @@ fn tree(folder: &Path) -> PathBuf {
     let time = std::time::UNIX_EPOCH + std::time::Duration::new(1_600_000_000, 123_456_789);
     fs::File::open(top.join("a.txt")).unwrap().set_modified(time).unwrap();
     top
+}
+
+/// Returns a directory with a tree and its archive `first.nra`.
+fn packed_tree() -> TempDir {
+    let folder = TempDir::new().unwrap();
+    tree(folder.path());
+    expect(folder.path(), &["pack", "tree", "-o", "first.nra"], 0);
+    folder
 }
 
 /// Returns the number of entries that `nra list` prints.

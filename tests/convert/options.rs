@@ -7,14 +7,12 @@ use std::process::Command;
 use tempfile::TempDir;
 
 use crate::common::{NRA, expect, nra, other, skip};
-use crate::{count_entries, tree};
+use crate::{count_entries, packed_tree};
 
 #[test]
 fn exceeded_limits_name_their_option() {
-    let folder = TempDir::new().unwrap();
+    let folder = packed_tree();
     let at = folder.path();
-    tree(at);
-    expect(at, &["pack", "tree", "-o", "first.nra"], 0);
     expect(at, &["convert", "first.nra", "first.tar.gz"], 0);
     for (option, value) in [("--limit-entries", "3"), ("--limit-size", "1000")] {
         for input in ["first.nra", "first.tar.gz"] {
@@ -85,10 +83,8 @@ fn zstd_frame(content: &[u8]) -> Vec<u8> {
 
 #[test]
 fn existing_output_is_not_replaced() {
-    let folder = TempDir::new().unwrap();
+    let folder = packed_tree();
     let at = folder.path();
-    tree(at);
-    expect(at, &["pack", "tree", "-o", "first.nra"], 0);
     expect(at, &["convert", "first.nra", "first.tar"], 0);
     assert!(expect(at, &["convert", "first.tar"], 1).contains("use -f to replace"));
     assert!(expect(at, &["convert", "first.nra", "first.nra", "-f"], 2).contains("is the input"));
@@ -97,10 +93,8 @@ fn existing_output_is_not_replaced() {
 
 #[test]
 fn unsupported_output_format_is_rejected() {
-    let folder = TempDir::new().unwrap();
+    let folder = packed_tree();
     let at = folder.path();
-    tree(at);
-    expect(at, &["pack", "tree", "-o", "first.nra"], 0);
     for output in ["out.7z", "out.rar", "out.gz", "out.JAR", "out.tar.lzma"] {
         let stderr = expect(at, &["convert", "first.nra", output], 2);
         assert!(stderr.contains(&format!("cannot write {output}")) && stderr.contains(".tar.zst"), "{stderr}");
@@ -112,10 +106,8 @@ fn unsupported_output_format_is_rejected() {
 
 #[test]
 fn options_without_effect_are_reported() {
-    let folder = TempDir::new().unwrap();
+    let folder = packed_tree();
     let at = folder.path();
-    tree(at);
-    expect(at, &["pack", "tree", "-o", "first.nra"], 0);
     for (output, option, value, has_effect) in [
         ("x.tar", "--level", "3", false),
         ("x.tar.xz", "--level", "0", true),
@@ -133,10 +125,8 @@ fn options_without_effect_are_reported() {
 
 #[test]
 fn key_encrypts_output_of_plain_input() {
-    let folder = TempDir::new().unwrap();
+    let folder = packed_tree();
     let at = folder.path();
-    tree(at);
-    expect(at, &["pack", "tree", "-o", "first.nra"], 0);
     expect(at, &["convert", "first.nra", "first.tar.gz"], 0);
     for input in ["first.nra", "first.tar.gz"] {
         let stderr = expect(at, &["convert", input, "sealed.nra", "-f", "--password", "x"], 0);
@@ -153,10 +143,8 @@ fn key_encrypts_output_of_plain_input() {
 
 #[test]
 fn default_name_contains_number_of_earlier_commit() {
-    let folder = TempDir::new().unwrap();
+    let folder = packed_tree();
     let at = folder.path();
-    tree(at);
-    expect(at, &["pack", "tree", "-o", "first.nra"], 0);
     expect(at, &["rm", "first.nra", "a.txt"], 0);
     for arguments in [&["convert", "first.nra@1"][..], &["convert", "first.nra", "--at", "1", "-f"]] {
         expect(at, arguments, 0);
@@ -167,10 +155,8 @@ fn default_name_contains_number_of_earlier_commit() {
 
 #[test]
 fn warning_about_the_archive_names_the_input() {
-    let folder = TempDir::new().unwrap();
+    let folder = packed_tree();
     let at = folder.path();
-    tree(at);
-    expect(at, &["pack", "tree", "-o", "first.nra"], 0);
     expect(at, &["rm", "first.nra", "a.txt"], 0);
     for output in ["out.nra", "out.tar"] {
         let stderr = expect(at, &["convert", "first.nra", output], 3);
@@ -220,10 +206,8 @@ fn names_option_selects_encoding() {
 
 #[test]
 fn from_option_selects_format_and_misleading_name_is_reported() {
-    let folder = TempDir::new().unwrap();
+    let folder = packed_tree();
     let at = folder.path();
-    tree(at);
-    expect(at, &["pack", "tree", "-o", "first.nra"], 0);
     expect(at, &["convert", "first.nra", "first.tar.gz"], 0);
     fs::rename(at.join("first.tar.gz"), at.join("first.zip")).unwrap();
     for line in [&["list", "first.zip"][..], &["convert", "first.zip", "a.nra"], &["convert", "first.zip", "a.tar"]] {

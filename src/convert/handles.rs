@@ -21,7 +21,8 @@ struct Open<K> {
 }
 
 impl<K: Copy + Eq + Hash> HandleCache<K> {
-    /// Creates an empty cache. Its limit is a quarter of the files that the process may open, at most `max`.
+    /// Creates an empty cache. Its limit is a quarter of the files that the process may open, at
+    /// most `max`.
     pub(crate) fn new(max: u64) -> Self {
         let allowed = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
         let limit = usize::try_from((allowed / 4).clamp(1, max)).unwrap_or(usize::MAX);
@@ -35,7 +36,8 @@ impl<K: Copy + Eq + Hash> HandleCache<K> {
 
     /// Adds a handle.
     pub(crate) fn insert(&self, key: K, handle: Arc<OwnedFd>) {
-        // Bound to a variable, so that the handle is closed after the lock is released: closing takes longer than the rest.
+        // Bound to a variable, so that the handle is closed after the lock is released: closing
+        // takes longer than the rest.
         let _replaced = self.replace(key, handle);
     }
 

@@ -1,6 +1,8 @@
-//! Copies entries from a source to a sink: files to archives, archives to directories, archives to archives of other formats.
+//! Copies entries from a source to a sink: files to archives, archives to directories, archives to
+//! archives of other formats.
 //!
-//! [`convert`] is the entry point. Nothing here prints: operations report through a [`Monitor`](nra_format::progress::Monitor).
+//! [`convert`] is the entry point. Nothing here prints: operations report through a
+//! [`Monitor`](nra_format::progress::Monitor).
 
 mod accounts;
 pub mod change;

@@ -12,7 +12,8 @@ pub struct Limits {
     pub bytes: u64,
     /// Entries. Default: 100 million.
     pub entries: u64,
-    /// Decoded bytes per stored byte, holes included. The first GiB is not counted. Default: 2,000, which deflate cannot reach.
+    /// Decoded bytes per stored byte, holes included. The first GiB is not counted. Default: 2,000,
+    /// which deflate cannot reach.
     pub ratio: u64,
 }
 
@@ -50,7 +51,8 @@ impl Ledger {
         within(Resource::Content, add(&self.bytes, len), self.limits.bytes)
     }
 
-    /// Counts bytes of content as they are read, holes included, and compares the total with the stored bytes.
+    /// Counts bytes of content as they are read, holes included, and compares the total with the
+    /// stored bytes.
     pub(crate) fn content(&self, len: u64, stored: u64) -> Result<()> {
         self.bytes(len)?;
         self.ratio(self.bytes.load(Ordering::Relaxed), stored)
@@ -61,7 +63,8 @@ impl Ledger {
         check_ratio(decoded, stored, self.limits.ratio)
     }
 
-    /// Calls `work` and forgets the content that it counted, because it is read again. No other thread may count meanwhile.
+    /// Calls `work` and forgets the content that it counted, because it is read again. No other
+    /// thread may count meanwhile.
     pub(crate) fn on_trial<T>(&self, work: impl FnOnce() -> T) -> T {
         let before = self.bytes.load(Ordering::Relaxed);
         let result = work();

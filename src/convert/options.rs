@@ -5,7 +5,8 @@ use crate::metadata::{MetadataPolicy, OwnerPolicy};
 use nra_format::archive::OpenOptions;
 use nra_format::nra::writer::WriterOptions;
 
-/// How to convert. Settings of one source or one sink are part of that [`Source`](crate::Source) or [`Sink`](crate::Sink).
+/// How to convert. Settings of one source or one sink are part of that [`Source`](crate::Source) or
+/// [`Sink`](crate::Sink).
 #[derive(Debug, Clone)]
 pub struct Options {
     /// How files and streams are opened.
@@ -16,14 +17,17 @@ pub struct Options {
     pub limits: Limits,
     /// Skip damaged entries and keep the rest. Otherwise damage ends the conversion.
     pub keep_going: bool,
-    /// Create the same bytes from the same input and options. Omits owners unless one is given, attributes that depend on the
-    /// machine and holes of the file system. The time of the commit is [`MetadataPolicy::latest`].
+    /// Create the same bytes from the same input and options. Omits owners unless one is given,
+    /// attributes that depend on the machine and holes of the file system. The time of the commit
+    /// is [`MetadataPolicy::latest`].
     pub reproducible: bool,
-    /// Message of the commit, or the comment or description in other formats. If empty, that of the input is used.
+    /// Message of the commit, or the comment or description in other formats. If empty, that of the
+    /// input is used.
     pub message: String,
     /// Worker threads; 0 = one per processor.
     pub threads: usize,
-    /// Memory for queued content, bytes. Indexes and the caches of an open input need additional memory.
+    /// Memory for queued content, bytes. Indexes and the caches of an open input need additional
+    /// memory.
     pub memory_bytes: u64,
     /// Flush the output to disk before it gets its name.
     pub sync: bool,
@@ -46,7 +50,8 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Returns the options with derived settings filled in: the number of threads, and the metadata of a reproducible output.
+    /// Returns the options with derived settings filled in: the number of threads, and the metadata
+    /// of a reproducible output.
     pub(crate) fn resolved(&self) -> Self {
         let mut options = self.clone();
         if options.threads == 0 {
@@ -61,7 +66,8 @@ impl Options {
         options
     }
 
-    /// Returns the options of an NRA writer with these `settings`, and the remaining memory for reading, bytes.
+    /// Returns the options of an NRA writer with these `settings`, and the remaining memory for
+    /// reading, bytes.
     pub(crate) fn writer(&self, settings: &WriterOptions) -> (WriterOptions, u64) {
         let mut writer = settings.clone();
         writer.threads = self.threads;

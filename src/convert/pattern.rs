@@ -1,7 +1,7 @@
 //! Syntax of the patterns that select entries and of those that exclude them.
 //!
-//! `*` and `?` do not match `/`, `**` does. A leading `/` or `./` anchors a pattern at the top. Other patterns match at any
-//! depth, except that a selecting pattern with a `/` is anchored, too.
+//! `*` and `?` do not match `/`, `**` does. A leading `/` or `./` anchors a pattern at the top.
+//! Other patterns match at any depth, except that a selecting pattern with a `/` is anchored, too.
 
 use globset::{Glob, GlobBuilder};
 
@@ -35,14 +35,16 @@ impl<'a> Pattern<'a> {
         self.body.iter().any(|byte| META.contains(byte))
     }
 
-    /// Returns the directory before the first component with special characters; `None` if there is none.
+    /// Returns the directory before the first component with special characters; `None` if there is
+    /// none.
     pub(crate) fn literal_directory(&self) -> Option<&'a [u8]> {
         let literal = self.body.iter().position(|byte| META.contains(byte) || *byte == b'\\').unwrap_or(self.body.len());
         let end = self.body[..literal].iter().rposition(|&byte| byte == b'/')?;
         Some(&self.body[..end])
     }
 
-    /// Returns the glob for whole paths: from the top or, with `anywhere`, at any depth. The error is the reason.
+    /// Returns the glob for whole paths: from the top or, with `anywhere`, at any depth. The error
+    /// is the reason.
     pub(crate) fn glob(&self, anywhere: bool) -> Result<String, String> {
         if self.body.len() > PATTERN_MAX {
             return Err(format!("longer than {PATTERN_MAX} bytes"));

@@ -2,8 +2,8 @@
 
 use std::os::fd::AsRawFd;
 
-/// Returns the umask. The system call for it would also set it, so this reads `/proc`; without `/proc` it returns the most
-/// restrictive common value.
+/// Returns the umask. The system call for it would also set it, so this reads `/proc`; without
+/// `/proc` it returns the most restrictive common value.
 pub(super) fn umask() -> u32 {
     let status = std::fs::read("/proc/self/status").unwrap_or_default();
     let value = status.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"Umask:"));

@@ -1,4 +1,5 @@
-//! Recovery data of an archive file: adds it in place, and restores a damaged archive to a new file.
+//! Recovery data of an archive file: adds it in place, and restores a damaged archive to a new
+//! file.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,7 +21,8 @@ pub const MEMORY_BYTES: u64 = 256 << 20;
 ///
 /// # Errors
 ///
-/// As [`recovery::protect`]; `Unsupported` if it is not an NRA 5 archive; `Io` if another process is changing the archive.
+/// As [`recovery::protect`]; `Unsupported` if it is not an NRA 5 archive; `Io` if another process
+/// is changing the archive.
 pub fn protect(archive: &Path, percent: u32, memory_bytes: u64, monitor: &dyn Monitor) -> Result<RecoveryHeader> {
     let store = Arc::new(FileStore::open(archive)?);
     NraReader::reject_other_formats(store.clone())?;
@@ -47,15 +49,17 @@ pub fn survey(archive: &Path, monitor: &dyn Monitor) -> Result<Option<Report>> {
     check(&FileSource::open(archive)?, monitor)
 }
 
-/// Restores the exact bytes of `archive` to `target` if all damage can be restored. Does nothing if an archive to be restored
-/// in place is undamaged. Returns the damage found; `None` if there is no recovery data.
+/// Restores the exact bytes of `archive` to `target` if all damage can be restored. Does nothing if
+/// an archive to be restored in place is undamaged. Returns the damage found; `None` if there is no
+/// recovery data.
 ///
 /// The restored archive is written next to the target, checked, synced and then renamed.
 ///
 /// # Errors
 ///
-/// `Io` if a file cannot be read or written, or another process is changing the archive; `ResourceLimit` if restoring needs more
-/// than `memory_bytes`; `Cancelled`. Nothing is changed then.
+/// `Io` if a file cannot be read or written, or another process is changing the archive;
+/// `ResourceLimit` if restoring needs more than `memory_bytes`; `Cancelled`. Nothing is changed
+/// then.
 pub fn repair(archive: &Path, target: &Target, memory_bytes: u64, monitor: &dyn Monitor) -> Result<Option<Report>> {
     let (source, path, overwrite) = target.open(archive)?;
     let Some(report) = check(&*source, monitor)? else { return Ok(None) };

@@ -21,11 +21,12 @@ struct Rule {
 }
 
 impl Rules {
-    /// Adds a pattern that excludes matching entries, or includes them if it starts with `!`. The last matching pattern decides.
-    /// Everything below an excluded directory is excluded, too.
+    /// Adds a pattern that excludes matching entries, or includes them if it starts with `!`. The
+    /// last matching pattern decides. Everything below an excluded directory is excluded, too.
     ///
-    /// A pattern with a leading `/` or `./` matches from the top of the archive, any other at every depth. `*` and `?` do not match
-    /// `/`, `**` does. A pattern that ends with `/` matches only directories.
+    /// A pattern with a leading `/` or `./` matches from the top of the archive, any other at every
+    /// depth. `*` and `?` do not match `/`, `**` does. A pattern that ends with `/` matches only
+    /// directories.
     ///
     /// # Errors
     ///
@@ -92,7 +93,8 @@ impl RuleSet {
         self.rules.is_empty()
     }
 
-    /// Returns whether the patterns exclude the entry with this path. Its parents are not considered.
+    /// Returns whether the patterns exclude the entry with this path. Its parents are not
+    /// considered.
     pub(crate) fn excludes(&self, path: &[u8], directory: bool) -> bool {
         if self.rules.is_empty() {
             return false;

@@ -6,7 +6,8 @@ use nra_format::nra::writer::WriterStats;
 /// Counts of a conversion, or of a dry run if the sink is [`Sink::Null`](crate::Sink::Null).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Stats {
-    /// Content of the output. Sinks other than NRA count only entries, files, content bytes and archive bytes.
+    /// Content of the output. Sinks other than NRA count only entries, files, content bytes and
+    /// archive bytes.
     pub written: WriterStats,
     /// Entries and names that are not in the output. A warning reported the reason for each.
     pub skipped: u64,
@@ -14,9 +15,11 @@ pub struct Stats {
     pub conflicts: u64,
     /// Entries that an update found unchanged in the archive.
     pub unchanged: u64,
-    /// Skipped entries that are damaged. Counted only when extracting to a directory or recovering an archive.
+    /// Skipped entries that are damaged. Counted only when extracting to a directory or recovering
+    /// an archive.
     pub damaged: u64,
-    /// Unreadable parts of the index, whose entries are unknown. Counted only when recovering an archive.
+    /// Unreadable parts of the index, whose entries are unknown. Counted only when recovering an
+    /// archive.
     pub unreadable: u64,
     /// Bytes of the input.
     pub input_bytes: u64,

@@ -1,4 +1,5 @@
-//! Selects the format of an output by its file name extension or by name, for the command line and the browser.
+//! Selects the format of an output by its file name extension or by name, for the command line and
+//! the browser.
 
 use std::ops::RangeInclusive;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -61,12 +62,14 @@ impl Target {
         FORMATS.iter().find(|format| format.engine == engine).expect("every format that is written is registered")
     }
 
-    /// Returns this format with the usual settings. `output` gives an archive without a message its name where it needs one.
+    /// Returns this format with the usual settings. `output` gives an archive without a message its
+    /// name where it needs one.
     pub fn new_archive(self, output: &Path) -> NewArchive {
         self.new_archive_with(output, Request::default()).expect("the usual settings are supported")
     }
 
-    /// Returns this format with these settings. `output` gives an archive without a message its name where it needs one.
+    /// Returns this format with these settings. `output` gives an archive without a message its
+    /// name where it needs one.
     ///
     /// # Errors
     ///
@@ -186,7 +189,8 @@ pub fn extensions() -> impl Iterator<Item = &'static str> {
     EXTENSIONS.iter().filter(|extension| Target::of(extension).is_some()).map(|extension| extension.text)
 }
 
-/// Returns the target for the extension of the output; `None` if it is unknown, or its format is not written.
+/// Returns the target for the extension of the output; `None` if it is unknown, or its format is
+/// not written.
 pub fn target_of(output: &Path) -> Option<Target> {
     Target::of(Extension::of(output.as_os_str().as_bytes())?)
 }
@@ -200,7 +204,8 @@ pub fn unsupported(output: &Path) -> Option<&'static str> {
     }
 }
 
-/// Returns the default output next to the input: `.nra` replaces its extension, after the number of an earlier `commit`.
+/// Returns the default output next to the input: `.nra` replaces its extension, after the number of
+/// an earlier `commit`.
 pub fn default_output(input: &Path, commit: Option<u64>) -> PathBuf {
     let name = input.file_name().unwrap_or_default().as_bytes();
     // The input must not be replaced.

@@ -168,7 +168,8 @@ impl<X> Outlet<X> {
             return out.send(Delivery::Ready(full)).map_err(|_| Stopped);
         };
         let (hashed, soon) = bounded(1);
-        // Queue its place first: the length of that queue also bounds the batches that wait for hashing.
+        // Queue its place first: the length of that queue also bounds the batches that wait for
+        // hashing.
         out.send(Delivery::Soon(soon)).map_err(|_| Stopped)?;
         hashers.send(Unhashed { batch: full, out: hashed }).map_err(|_| Stopped)
     }

@@ -8,8 +8,8 @@ use nra_format::chunker::{WHOLE_MAX, next_piece};
 use nra_format::entry::Entry;
 use nra_format::zeros::each_zero;
 
-/// If all holes together have more bytes than this, no digest of the whole file is computed: that would take longer than
-/// storing the rest.
+/// If all holes together have more bytes than this, no digest of the whole file is computed: that
+/// would take longer than storing the rest.
 pub(crate) const HASHED_HOLES_MAX: u64 = 1 << 30;
 
 /// Approximate number of parts in a batch: parts without content would never fill it.
@@ -24,7 +24,8 @@ pub(crate) struct Content {
 enum Form {
     /// Collected in one range of the batch.
     Whole { entry: Box<Entry>, start: usize },
-    /// In chunks: where the part that is not split yet starts, and the hasher of the whole file unless its holes are too long.
+    /// In chunks: where the part that is not split yet starts, and the hasher of the whole file
+    /// unless its holes are too long.
     Chunks { cut: usize, hasher: Option<Box<blake3::Hasher>> },
 }
 
@@ -78,8 +79,8 @@ impl Content {
         Ok(())
     }
 
-    /// Appends a hole of `len` bytes; in a small file without holes it becomes zero bytes. `room`: how many more bytes of holes may be
-    /// hashed. No digest is computed if a hole is longer.
+    /// Appends a hole of `len` bytes; in a small file without holes it becomes zero bytes. `room`:
+    /// how many more bytes of holes may be hashed. No digest is computed if a hole is longer.
     ///
     /// # Errors
     ///
@@ -169,7 +170,8 @@ mod tests {
     use nra_format::entry::Kind;
     use nra_format::path::EntryPath;
 
-    /// Stores a file of so many pairs of a byte and a hole; returns the lengths of the batches, and the digest.
+    /// Stores a file of so many pairs of a byte and a hole; returns the lengths of the batches, and
+    /// the digest.
     fn stored(pairs: u64, hole: u64, room: &mut u64) -> (Vec<usize>, Option<Digest>) {
         let (sender, batches) = unbounded();
         let (_spare, spares) = unbounded();

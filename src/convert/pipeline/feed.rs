@@ -1,7 +1,7 @@
 //! Feeds parts that were read ahead into a [`Writer`] of NRA 5, in order.
 //!
-//! Files on disk, streams and archives share the parts and the threads. Facts that only one source has, such as inodes or
-//! links by name, are [`EntryPart::Other`], which the source handles.
+//! Files on disk, streams and archives share the parts and the threads. Facts that only one source
+//! has, such as inodes or links by name, are [`EntryPart::Other`], which the source handles.
 
 use std::io::Write;
 
@@ -140,7 +140,8 @@ impl<'a, W: Write + Send> Feed<'a, W> {
         self.skipped += 1;
     }
 
-    /// Stores an part of `batch`. Returns the entry that it completes, with a copy of it if `keep` is set.
+    /// Stores an part of `batch`. Returns the entry that it completes, with a copy of it if `keep`
+    /// is set.
     ///
     /// # Errors
     ///

@@ -1,6 +1,7 @@
 //! The one way from a source to a sink.
 //!
-//! [`convert`] picks the code path for a pair of [`Source`] and [`Sink`]. Design: `docs/design/pipeline.md`.
+//! [`convert`] picks the code path for a pair of [`Source`] and [`Sink`]. Design:
+//! `docs/design/pipeline.md`.
 
 mod batch;
 mod content;
@@ -47,7 +48,8 @@ pub enum Sink<'a> {
     Archive(Destination, NewArchive),
     /// The next commit of an .nra archive.
     Commit(PathBuf, CommitSink),
-    /// A commit of an .nra archive that is being made, among its other changes. The caller finishes it. The path is that of the archive.
+    /// A commit of an .nra archive that is being made, among its other changes. The caller finishes
+    /// it. The path is that of the archive.
     Pending(&'a Path, &'a mut Writer<AppendDestination>),
     /// A directory on disk.
     Directory(DirectorySink<'a>),
@@ -75,19 +77,24 @@ impl<'a> Sink<'a> {
 
 /// Converts `source` to `sink`.
 ///
-/// Entries that can't be read or can't be written are skipped, each with a warning, where that leaves the others intact. A new archive gets its name
-/// when it is complete.
+/// Entries that can't be read or can't be written are skipped, each with a warning, where that
+/// leaves the others intact. A new archive gets its name when it is complete.
 ///
 /// # Errors
 ///
-/// - `Usage` for a pair of source and sink that is not supported, and for options that contradict each other.
+/// - `Usage` for a pair of source and sink that is not supported, and for options that contradict
+///   each other.
 /// - `Io` when the input can't be opened or the output can't be written.
-/// - `Unsupported` or `NotAnArchive` for an input of an unknown kind; `Corrupt` for a damaged one, unless [`Options::keep_going`] is set.
-/// - `Limit` and `ResourceLimit` for an input that grows beyond [`Options::limits`] or exceeds what the format can hold.
-/// - For a directory, before anything is written: `Conflict` when there are conflicts that no policy settles, `EntryLocked` when a key is missing or wrong.
+/// - `Unsupported` or `NotAnArchive` for an input of an unknown kind; `Corrupt` for a damaged one,
+///   unless [`Options::keep_going`] is set.
+/// - `Limit` and `ResourceLimit` for an input that grows beyond [`Options::limits`] or exceeds what
+///   the format can hold.
+/// - For a directory, before anything is written: `Conflict` when there are conflicts that no
+///   policy settles, `EntryLocked` when a key is missing or wrong.
 /// - `Cancelled`.
 ///
-/// After an error nothing is left under the name of a new archive, and an existing archive is unchanged. Files that were extracted completely stay.
+/// After an error nothing is left under the name of a new archive, and an existing archive is
+/// unchanged. Files that were extracted completely stay.
 pub fn convert(source: Source<'_>, sink: Sink<'_>, options: &Options, monitor: &dyn Monitor) -> Result<Stats> {
     let mut options = options.resolved();
     options.keep_going |= matches!(source, Source::Damaged(_));

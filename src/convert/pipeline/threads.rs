@@ -13,13 +13,15 @@ use nra_format::progress::Monitor;
 
 /// Shortest buffer of a reader, bytes: a small file, or one chunk after the rest of another.
 pub(crate) const MIN_BUFFER: usize = 2 * MAX_PIECE;
-/// Maximum number of names in a job: enough to make the overhead of jobs negligible, few enough to share work evenly.
+/// Maximum number of names in a job: enough to make the overhead of jobs negligible, few enough to
+/// share work evenly.
 const JOB_NAMES: usize = 256;
 /// Jobs in progress or waiting, per thread.
 const JOBS_AHEAD: usize = 2;
 /// Maximum number of waiting batches of a job.
 const BATCHES_AHEAD: usize = 2;
-/// Longest buffer of a batch, bytes. Longer ones are slower: content leaves the CPU cache before it is written.
+/// Longest buffer of a batch, bytes. Longer ones are slower: content leaves the CPU cache before it
+/// is written.
 const MAX_BUFFER: usize = 1 << 20;
 
 /// A source of entries: numbered places that several threads read and decode.
@@ -63,7 +65,8 @@ struct Buffers {
 }
 
 impl Buffers {
-    /// Divides `total` bytes among up to `threads`. With little memory there are shorter batches, then fewer batches, then fewer threads.
+    /// Divides `total` bytes among up to `threads`. With little memory there are shorter batches,
+    /// then fewer batches, then fewer threads.
     fn new(threads: usize, total: u64) -> Self {
         let total = usize::try_from(total).unwrap_or(usize::MAX);
         // One for each waiting batch, one for each thread to fill, and one that is written.
@@ -79,7 +82,8 @@ impl Buffers {
 /// Receives parts, with the batch that contains their bytes.
 pub(crate) type Take<'a, X> = &'a mut dyn FnMut(Placed<X>, &Batch<X>) -> Result<()>;
 
-/// Reads the positions 0 to `places` with `readers` and passes the parts to `take`, in order. Reading ahead uses up to `read_bytes` of memory.
+/// Reads the positions 0 to `places` with `readers` and passes the parts to `take`, in order.
+/// Reading ahead uses up to `read_bytes` of memory.
 ///
 /// # Errors
 ///
@@ -123,7 +127,8 @@ pub(crate) fn read_ahead<X: Send>(
                 let places = place(start)..place((start + job_names).min(places));
                 let (out, batches) = bounded(batches_ahead);
                 if job_in.send(Job { places, out }).is_err() {
-                    // The threads ended: they were stopped, or panicked, which resumes when they are joined.
+                    // The threads ended: they were stopped, or panicked, which resumes when they
+                    // are joined.
                     return monitor.check();
                 }
                 waiting.push_back(batches);
@@ -164,7 +169,8 @@ pub(crate) fn read_one<X: Send>(
     })
 }
 
-/// Passes on the parts of a batch. Returns its buffer; `None` if the conversion was stopped before it arrived.
+/// Passes on the parts of a batch. Returns its buffer; `None` if the conversion was stopped before
+/// it arrived.
 fn take_batch<X>(delivery: Delivery<X>, take: Take<'_, X>) -> Result<Option<Vec<u8>>> {
     let mut batch = match delivery {
         Delivery::Ready(batch) => batch,

@@ -1,8 +1,9 @@
 //! Exports the entries of an archive to another format, in the order of storage.
 //!
-//! [`Exporter`] selects, narrows and counts entries and skips those that can't be read; an [`EntrySink`] writes them. [`export`] drives both. A sink
-//! pulls the content of an entry instead of being handed it, because headers precede content: tar needs the holes, zip and Shard the length, and with
-//! [`Options::keep_going`] content is read once before its header is written.
+//! [`Exporter`] selects, narrows and counts entries and skips those that can't be read; an
+//! [`EntrySink`] writes them. [`export`] drives both. A sink pulls the content of an entry instead
+//! of being handed it, because headers precede content: tar needs the holes, zip and Shard the
+//! length, and with [`Options::keep_going`] content is read once before its header is written.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -36,8 +37,8 @@ pub(crate) trait EntrySink {
     /// Writes what precedes the entries.
     fn begin(&mut self, exporter: &mut Exporter<'_>) -> Result<()>;
 
-    /// Writes an entry; its content is read through `exporter`, which also learns that the entry is [written](Exporter::written), or why it is
-    /// [skipped](Exporter::skip).
+    /// Writes an entry; its content is read through `exporter`, which also learns that the entry is
+    /// [written](Exporter::written), or why it is [skipped](Exporter::skip).
     fn entry(&mut self, entry: ExportEntry, exporter: &mut Exporter<'_>) -> Result<()>;
 
     /// Writes what follows the entries. Returns the output, complete but without its name.
@@ -212,7 +213,8 @@ impl<'a> Exporter<'a> {
         self.ledger.entry()
     }
 
-    /// Returns whether content has to be read once before its entry is written: damage must be found before the header states a length.
+    /// Returns whether content has to be read once before its entry is written: damage must be
+    /// found before the header states a length.
     pub(super) fn reads_first(&self) -> bool {
         self.options.keep_going
     }
@@ -245,7 +247,8 @@ impl<'a> Exporter<'a> {
         self.monitor.warn(Warning::degraded(path.as_bytes(), message));
     }
 
-    /// Skips an entry that can't be read, or fails. `counted`: the entry and its content, if they were counted.
+    /// Skips an entry that can't be read, or fails. `counted`: the entry and its content, if they
+    /// were counted.
     pub(super) fn skip(&mut self, error: Error, counted: Option<(&Entry, u64)>) -> Result<()> {
         let path = counted.map_or_else(Vec::new, |(entry, _)| entry.path.as_bytes().to_vec());
         let damage = matches!(error, Error::Corrupt { .. });

@@ -33,7 +33,8 @@ pub(crate) fn holes_filled(format: Engine) -> String {
     format!("its holes are filled with zero bytes in {}", noun(format))
 }
 
-/// Passes the content of an entry to `sink`, for a target that cannot store holes: they become zero bytes, which is reported.
+/// Passes the content of an entry to `sink`, for a target that cannot store holes: they become zero
+/// bytes, which is reported.
 pub(crate) fn without_holes(
     exporter: &Exporter<'_>,
     stored: &Entry,
@@ -61,8 +62,8 @@ pub(crate) fn without_holes(
     Ok(())
 }
 
-/// Reports properties of `archive` that the target cannot store. Sinks of NRA call [`warn_unencrypted`] themselves, because they
-/// can encrypt.
+/// Reports properties of `archive` that the target cannot store. Sinks of NRA call
+/// [`warn_unencrypted`] themselves, because they can encrypt.
 pub(crate) fn warn_archive_losses(archive: &dyn Archive, format: Engine, monitor: &dyn Monitor) {
     if !matches!(format, Engine::Nra5 | Engine::Nra4) {
         warn_unencrypted(archive, false, monitor);
@@ -70,8 +71,9 @@ pub(crate) fn warn_archive_losses(archive: &dyn Archive, format: Engine, monitor
     let info = archive.info();
     // A damaged commit counts, too.
     let earlier = archive.commits().nth(1).is_some();
-    // A Shard file keeps the attributes that came from one. Other formats lose nothing by dropping its layout. NRA 4.5 keeps attributes
-    // of entries, which are incomplete without those of the archive.
+    // A Shard file keeps the attributes that came from one. Other formats lose nothing by dropping
+    // its layout. NRA 4.5 keeps attributes of entries, which are incomplete without those of the
+    // archive.
     let is_shard_attribute = |attribute: &Attribute| match format {
         Engine::Shard => shard::is_shard_attribute(attribute),
         Engine::Nra4 => false,

@@ -40,11 +40,13 @@ pub enum NewArchive {
 /// How files on disk are added to an archive.
 #[derive(Debug, Clone, Default)]
 pub struct CommitSink {
-    /// How the commit is written. Threads, memory, message and time are those of [`Options`](crate::Options).
+    /// How the commit is written. Threads, memory, message and time are those of
+    /// [`Options`](crate::Options).
     pub writer: nra_format::nra::writer::WriterOptions,
-    /// Do not read files whose size and time are unchanged. Only their changed metadata is recorded.
+    /// Do not read files whose size and time are unchanged. Only their changed metadata is
+    /// recorded.
     pub update: bool,
-    /// Replace directories, including everything below them, by entries of other kinds and the reverse. Otherwise the new entry
-    /// is skipped.
+    /// Replace directories, including everything below them, by entries of other kinds and the
+    /// reverse. Otherwise the new entry is skipped.
     pub overwrite: bool,
 }

@@ -27,8 +27,8 @@ pub(crate) struct NewFile {
 }
 
 impl NewFile {
-    /// Creates an empty file in the directory of `path`. It has no name if the file system supports that, because such a file
-    /// vanishes even if the process is killed.
+    /// Creates an empty file in the directory of `path`. It has no name if the file system supports
+    /// that, because such a file vanishes even if the process is killed.
     ///
     /// # Errors
     ///
@@ -84,7 +84,8 @@ impl NewFile {
         let _ = self.file.set_permissions(Permissions::from_mode(old.mode() & 0o777));
     }
 
-    /// Copies the metadata of the file that it replaces: the mode, and, if the system permits, owner, group and extended attributes.
+    /// Copies the metadata of the file that it replaces: the mode, and, if the system permits,
+    /// owner, group and extended attributes.
     ///
     /// # Errors
     ///

@@ -1,8 +1,11 @@
-//! Writes a new .nra archive from another archive or a stream, in one pass and without temporary files.
+//! Writes a new .nra archive from another archive or a stream, in one pass and without temporary
+//! files.
 //!
-//! Both kinds of input, those that are read once in order (tar archives, compressed files, pipes) and those with an index, hand parts to the
-//! same [`Feed`](crate::pipeline::Feed) as files on disk do. Decoding, chunking and hashing, and compression overlap, and memory is bounded by
-//! [`Options::memory_bytes`] whatever the input holds. Blocks of another .nra archive are copied as they are stored.
+//! Both kinds of input, those that are read once in order (tar archives, compressed files, pipes)
+//! and those with an index, hand parts to the same [`Feed`](crate::pipeline::Feed) as files on disk
+//! do. Decoding, chunking and hashing, and compression overlap, and memory is bounded by
+//! [`Options::memory_bytes`] whatever the input holds. Blocks of another .nra archive are copied as
+//! they are stored.
 
 mod store;
 
@@ -34,9 +37,11 @@ use nra_format::stream::Ahead;
 /// How a new .nra archive is written.
 #[derive(Debug, Clone, Default)]
 pub struct NraSink {
-    /// How content is compressed and encrypted. Threads, memory, message, time and reproducibility are those of [`Options`].
+    /// How content is compressed and encrypted. Threads, memory, message, time and reproducibility
+    /// are those of [`Options`].
     pub writer: WriterOptions,
-    /// Compress all content again with the settings of `writer`. Otherwise blocks of an .nra archive are copied as they are stored.
+    /// Compress all content again with the settings of `writer`. Otherwise blocks of an .nra
+    /// archive are copied as they are stored.
     pub recompress: bool,
     /// How an input that is not encrypted is handled.
     pub plain: PlainInput,

@@ -20,7 +20,8 @@ use nra_format::links::{LinkGroups, NO_LINK};
 use nra_format::path::EntryPath;
 use nra_format::progress::{Counter, Monitor, Severity, Warning};
 
-/// The entries of an archive in the order in which they are read, and which of them are hard links of an earlier one.
+/// The entries of an archive in the order in which they are read, and which of them are hard links
+/// of an earlier one.
 #[derive(Default)]
 pub(crate) struct Order {
     /// Positions in the listing, which are the numbers of entries while nothing is damaged.
@@ -40,7 +41,8 @@ impl Order {
     ///
     /// # Errors
     ///
-    /// As reading the index does. `Corrupt` also if parts of it are lost; with `keep_going` that is a warning.
+    /// As reading the index does. `Corrupt` also if parts of it are lost; with `keep_going` that is
+    /// a warning.
     pub(crate) fn new(
         archive: &dyn Archive,
         selection: Option<&Selection>,
@@ -145,7 +147,8 @@ impl Order {
 ///
 /// # Errors
 ///
-/// `error`, unless `keep_going` is set and the input is the cause, rather than the system or a missing key.
+/// `error`, unless `keep_going` is set and the input is the cause, rather than the system or a
+/// missing key.
 pub(crate) fn skip_unreadable(error: Error, path: Vec<u8>, keep_going: bool, monitor: &dyn Monitor) -> Result<()> {
     if !keep_going || matches!(error, Error::Io { .. } | Error::Cancelled | Error::KeyNeeded | Error::WrongKey) {
         return Err(error);
@@ -165,7 +168,8 @@ pub(crate) struct ArchiveSource<'a> {
 }
 
 impl<'a> ArchiveSource<'a> {
-    /// Puts the selected entries of `input` into order and reports problems of its index. Recovery leaves that to its caller.
+    /// Puts the selected entries of `input` into order and reports problems of its index. Recovery
+    /// leaves that to its caller.
     pub(crate) fn new(input: &'a Indexed<'_>, limits: Limits, options: &'a Options, monitor: &'a dyn Monitor) -> Result<Self> {
         let archive = &*input.archive;
         let order = Order::new(archive, input.selection, Scattered::Before, options.keep_going, monitor)?;
@@ -213,7 +217,8 @@ impl EntryReader<Special> for ArchiveReader<'_> {
             outlet.push(place, None, EntryPart::Plain(entry));
             return Ok(());
         }
-        // Only short files without holes become one chunk. Damage is reported when all content is read.
+        // Only short files without holes become one chunk. Damage is reported when all content is
+        // read.
         let is_short = usize::try_from(stored.size).is_ok_and(|size| size <= WHOLE_MAX);
         let plain = is_short && archive.holes(&stored).map_or(true, |holes| holes.is_empty());
         let mut content = Content::begin(place, entry, stored.size, plain, outlet)?;

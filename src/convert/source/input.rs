@@ -96,7 +96,8 @@ impl<S: ByteStream> ByteStream for Counted<S> {
     }
 }
 
-/// Returns whether a file is read once, in order. Entries before damage can be read from it without an index.
+/// Returns whether a file is read once, in order. Entries before damage can be read from it without
+/// an index.
 ///
 /// # Errors
 ///
@@ -164,8 +165,8 @@ fn warn_mismatch(name: &[u8], container: Container, monitor: &dyn Monitor) {
     }
 }
 
-/// Opens an input that is read once, and returns its container; hands the input back if it is of another kind, or not of the kind that the
-/// options ask for.
+/// Opens an input that is read once, and returns its container; hands the input back if it is of
+/// another kind, or not of the kind that the options ask for.
 fn open_once<'a>(
     mut input: Buffered,
     name: &[u8],

@@ -1,13 +1,16 @@
 //! The order in which the entries of an archive are read and written.
 //!
-//! Content is read in storage order, so each block is read once. A directory precedes its entries if those are consecutive, as in archives of
-//! other programs. Otherwise its position depends on the target. In a tar archive it follows its last entry, because GNU tar sets time and
-//! mode of a directory as soon as an entry elsewhere follows. In other archives it precedes its first entry: `unzip` sets them at the end.
+//! Content is read in storage order, so each block is read once. A directory precedes its entries
+//! if those are consecutive, as in archives of other programs. Otherwise its position depends on
+//! the target. In a tar archive it follows its last entry, because GNU tar sets time and mode of a
+//! directory as soon as an entry elsewhere follows. In other archives it precedes its first entry:
+//! `unzip` sets them at the end.
 
 use nra_format::entry::{Entry, Kind};
 use nra_format::path::EntryPath;
 
-/// Sort key of an entry: its storage position, or that of the entry before it if it has none; and its number.
+/// Sort key of an entry: its storage position, or that of the entry before it if it has none; and
+/// its number.
 pub(super) type Leaf = (Option<(u64, u64)>, u64);
 
 /// Position of a directory whose entries are not consecutive.
@@ -152,7 +155,8 @@ mod tests {
 
     use super::*;
 
-    /// Orders entries, given in path order: a name (with a trailing `/` for a directory) and the storage position of its content.
+    /// Orders entries, given in path order: a name (with a trailing `/` for a directory) and the
+    /// storage position of its content.
     fn arranged<'a>(scattered: Scattered, entries: &[(&'a str, Option<u64>)]) -> Vec<&'a str> {
         let mut arrangement = Arrangement::default();
         for (name, place) in entries {

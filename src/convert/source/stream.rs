@@ -18,7 +18,8 @@ use nra_format::table::{Cleaned, clean};
 use nra_format::tar::{Decoder, Event, Member, MemberKind};
 use nra_format::top::Top;
 
-/// Maximum length of a name in a warning, bytes. A name that is too long for an archive can have megabytes.
+/// Maximum length of a name in a warning, bytes. A name that is too long for an archive can have
+/// megabytes.
 const SHOWN_BYTES: usize = 1000;
 
 /// A decoded stream, read ahead by a thread of its own.
@@ -53,7 +54,8 @@ struct StreamReader<'a> {
     ledger: Ledger,
     narrower: Narrower<'a>,
     path: Vec<u8>,
-    /// Bytes of holes that may still be hashed. Hashing holes takes time without any input, so content raises the limit.
+    /// Bytes of holes that may still be hashed. Hashing holes takes time without any input, so
+    /// content raises the limit.
     room: u64,
     /// Bytes read of the input that were reported.
     reported: u64,
@@ -113,7 +115,8 @@ impl EntryReader<Special> for StreamReader<'_> {
             Err(End::Stopped) => Err(Stopped),
             Err(End::Failed(error)) => {
                 let broken = content.map(|content| {
-                    // A part of the only file is better than nothing. Other files are kept complete or not at all.
+                    // A part of the only file is better than nothing. Other files are kept complete
+                    // or not at all.
                     let (path, kept) = match &self.source.shape {
                         Shape::Tar => (EntryPath::from_checked(self.path.as_slice()), false),
                         Shape::File(entry) => (entry.path.clone(), self.source.keep_going),

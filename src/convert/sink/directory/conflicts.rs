@@ -124,7 +124,8 @@ impl<'a> ConflictFinder<'a> {
         }
     }
 
-    /// Decides about an existing file at the path of a directory: that of `item`, or of one above it.
+    /// Decides about an existing file at the path of a directory: that of `item`, or of one above
+    /// it.
     fn displace(&mut self, item: &SelectedEntry, path: &[u8], there: &Stat) -> Result<Expected> {
         let expected = self.decide(item, path, there)?;
         let below = match expected {
@@ -189,7 +190,8 @@ impl<'a> ConflictFinder<'a> {
         Ok(answer.overwrite)
     }
 
-    /// Makes `path`, above `item`, the last directory of the tree. Returns whether it is an existing directory.
+    /// Makes `path`, above `item`, the last directory of the tree. Returns whether it is an
+    /// existing directory.
     fn enter(&mut self, item: &SelectedEntry, path: &[u8]) -> Result<bool> {
         if !self.absent.is_empty() && (path == self.absent || is_below(path, &self.absent)) {
             return Ok(false);
@@ -240,7 +242,8 @@ impl<'a> ConflictFinder<'a> {
             Error::io("look at", joined(&directory, name), errno.into())
         };
         let handle = match self.tree.handle(directory) {
-            // Files in such a directory can't be checked. They are not replaced later without a policy.
+            // Files in such a directory can't be checked. They are not replaced later without a
+            // policy.
             Err(Errno::ACCESS) => return Ok(None),
             other => other.map_err(failed)?,
         };

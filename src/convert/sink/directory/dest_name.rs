@@ -1,4 +1,5 @@
-//! The name of one entry in its directory: created exclusively, or under a temporary name until the new file is complete.
+//! The name of one entry in its directory: created exclusively, or under a temporary name until the
+//! new file is complete.
 
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -45,8 +46,10 @@ impl DestName {
         &self.name
     }
 
-    /// Creates a file in `directory` under `name` with `make`, which must fail with `EEXIST` if the name exists. `overwrite` decides what happens then.
-    /// A file system may treat another spelling as the same name. An existing file with that spelling stays if it is an entry of the archive (`is_entry`).
+    /// Creates a file in `directory` under `name` with `make`, which must fail with `EEXIST` if the
+    /// name exists. `overwrite` decides what happens then. A file system may treat another spelling
+    /// as the same name. An existing file with that spelling stays if it is an entry of the archive
+    /// (`is_entry`).
     pub(super) fn claim<T>(
         directory: &OwnedFd,
         name: &[u8],
@@ -136,7 +139,8 @@ pub(super) enum Refusal {
     Fault(Fault),
 }
 
-/// Returns the listed spelling of an existing file that the file system also finds under `name`, because it ignores case.
+/// Returns the listed spelling of an existing file that the file system also finds under `name`,
+/// because it ignores case.
 fn other_spelling(directory: &OwnedFd, name: &[u8]) -> Option<Vec<u8>> {
     let inode = |name: &[u8]| rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).ok().map(|stat| stat.st_ino);
     let existing = inode(name)?;
@@ -174,7 +178,8 @@ pub(super) fn is_directory(there: &Stat) -> bool {
     FileType::from_raw_mode(there.st_mode) == FileType::Directory
 }
 
-/// Returns whether an existing file is older than an entry; `false` if the time of the entry is unknown.
+/// Returns whether an existing file is older than an entry; `false` if the time of the entry is
+/// unknown.
 fn is_older(there: &Stat, time: Option<Timestamp>) -> bool {
     time.is_some_and(|time| modified(there) < time)
 }

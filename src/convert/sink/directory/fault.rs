@@ -43,7 +43,8 @@ impl Fault {
         }
     }
 
-    /// Classifies an error of reading the archive. Damage skips the entry; other errors end the extraction.
+    /// Classifies an error of reading the archive. Damage skips the entry; other errors end the
+    /// extraction.
     pub(super) fn reading(error: Error) -> Self {
         match error {
             Error::Corrupt { .. } | Error::Limit { .. } | Error::ResourceLimit { .. } | Error::Unsupported { .. } => {

@@ -94,7 +94,8 @@ impl Drop for Draft {
     }
 }
 
-/// Creates the file of `item` in directory number `parent` with its content, which is read unless it is `buffered`.
+/// Creates the file of `item` in directory number `parent` with its content, which is read unless
+/// it is `buffered`.
 pub(super) fn make_file(
     run: &Run<'_>,
     tree: &Tree,
@@ -125,7 +126,8 @@ pub(super) fn open(run: &Run<'_>, tree: &Tree, memory: &mut Memory, item: &Selec
     tree.check(parent)?;
     let directory = memory.directory(tree, parent).map_err(|errno| Fault::system("open its directory", name, errno))?;
     let plan = memory.plan(run, &item.entry.metadata, tree.node(parent).group);
-    // The owner needs write permission to set attributes. Other users must not read the file before it has the right owner.
+    // The owner needs write permission to set attributes. Other users must not read the file before
+    // it has the right owner.
     let closed = plan.owner.is_some() || plan.xattrs || !run.rules.survives_creation(plan.mode);
     let first = if closed { Mode::RUSR | Mode::WUSR } else { mode(plan.mode) };
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;

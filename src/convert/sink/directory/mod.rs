@@ -1,14 +1,17 @@
 //! Extracts entries to a directory on disk, whatever the container.
 //!
-//! - Nothing outside the target is created, changed or followed. Each step starts at the handle of a directory below the target and
-//!   uses one name without following a symlink. Names and symlinks in the archive, existing symlinks and long paths can't redirect
-//!   it. Set-id bits, capabilities and devices are only restored on request.
-//! - Existing files are changed only if the policy permits it. Conflicts are found before anything is written, and an old file
-//!   stays until the new one is complete.
+//! - Nothing outside the target is created, changed or followed. Each step starts at the handle of
+//!   a directory below the target and uses one name without following a symlink. Names and symlinks
+//!   in the archive, existing symlinks and long paths can't redirect it. Set-id bits, capabilities
+//!   and devices are only restored on request.
+//! - Existing files are changed only if the policy permits it. Conflicts are found before anything
+//!   is written, and an old file stays until the new one is complete.
 //! - Incomplete files are removed. Damage affects single entries, and a warning names each of them.
-//! - Memory is bounded by [`Options::memory_bytes`], except for the lists of hard links and of answers about conflicts.
+//! - Memory is bounded by [`Options::memory_bytes`], except for the lists of hard links and of
+//!   answers about conflicts.
 //!
-//! Symlinks are created last. A directory gets its mode, owner and time when no further entries go into it.
+//! Symlinks are created last. A directory gets its mode, owner and time when no further entries go
+//! into it.
 
 mod buffered;
 mod conflicts;
@@ -53,7 +56,8 @@ struct Settings<'a> {
     dry_run: bool,
 }
 
-/// Extracts the selected entries of `archive`. Damaged entries and entries that can't be created are skipped with a warning.
+/// Extracts the selected entries of `archive`. Damaged entries and entries that can't be created
+/// are skipped with a warning.
 ///
 /// A dry run reports what would be done with each entry, and ends before the first one is written.
 pub(crate) fn extract(
@@ -128,7 +132,8 @@ fn extract_to(
         // Also after an error: the permissions of existing content must be those of the archive.
         root::finish(&handle, &root.path, attributes, &run.rules, monitor);
     } else if dated {
-        // As for directories below it. An error is not reported: the directory may belong to another user.
+        // As for directories below it. An error is not reported: the directory may belong to
+        // another user.
         let _ = run.rules.keep_time(&handle, time);
     }
     done?;
@@ -184,7 +189,8 @@ impl<'a> Selected<'a> {
         Ok(selected)
     }
 
-    /// Reads one byte of the first encrypted content, so that a missing or wrong key is reported before anything is written.
+    /// Reads one byte of the first encrypted content, so that a missing or wrong key is reported
+    /// before anything is written.
     fn try_key(&self) -> Result<()> {
         if !self.archive.info().encrypted || self.archive.keyring().is_some() {
             return Ok(());
@@ -254,7 +260,8 @@ impl Cost {
     }
 }
 
-/// Finds conflicts and decides how to resolve them. `each` receives every entry and what is expected to be done with it.
+/// Finds conflicts and decides how to resolve them. `each` receives every entry and what is
+/// expected to be done with it.
 ///
 /// # Errors
 ///
@@ -313,7 +320,8 @@ fn make_batches(run: &Run<'_>, mut tree: Tree, mut selected: Selected<'_>, budge
     Ok(())
 }
 
-/// Creates one batch: directories from number `first` on, files, links, nodes. Then finishes the directories that don't stay open.
+/// Creates one batch: directories from number `first` on, files, links, nodes. Then finishes the
+/// directories that don't stay open.
 fn make_batch(run: &Run<'_>, tree: &mut Tree, batch: Batch, first: u32, stays_open: impl Fn(u32) -> bool) -> Result<()> {
     let result = fill(run, tree, batch, first);
     // Also after an error, so that created directories get their permissions.

@@ -108,7 +108,8 @@ pub(super) fn make_directory(run: &Run<'_>, tree: &mut Tree, number: u32) -> Res
     }
 }
 
-/// Creates a directory, or finds an existing one. If another kind of file has its name, the policy decides which of the two is renamed or removed.
+/// Creates a directory, or finds an existing one. If another kind of file has its name, the policy
+/// decides which of the two is renamed or removed.
 fn make_or_find(run: &Run<'_>, tree: &mut Tree, number: u32) -> Result<Action, Fault> {
     let mut action = Action::Create;
     let mut made = tree.make(number);
@@ -162,7 +163,8 @@ pub(super) fn finish_directory(run: &Run<'_>, tree: &Tree, number: u32) -> Resul
     let known = node.item.as_ref().filter(|item| !item.entry.implied);
     let (bits, known, dated) = match node.made {
         Made::New => (Some(run.rules.default_directory_mode()), known, None),
-        // Its time changes with each new entry. It is restored, so that a resumed extraction has the same result as an uninterrupted one.
+        // Its time changes with each new entry. It is restored, so that a resumed extraction has
+        // the same result as an uninterrupted one.
         Made::Old { locked, dated } => {
             (locked, known.filter(|_| run.options.sink.overwrite == Overwrite::Replace), known.filter(|_| dated))
         }

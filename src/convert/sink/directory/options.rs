@@ -8,9 +8,11 @@ use nra_format::error::Result;
 /// The directory that entries are extracted to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DirectoryTarget {
-    /// Exactly this directory, created if it is missing. A symlink to a directory is followed, because the user named it.
+    /// Exactly this directory, created if it is missing. A symlink to a directory is followed,
+    /// because the user named it.
     Exactly(PathBuf),
-    /// `base` if all selected entries are below one name, otherwise the folder `name` in it. A symlink of that name is not followed.
+    /// `base` if all selected entries are below one name, otherwise the folder `name` in it. A
+    /// symlink of that name is not followed.
     Auto {
         /// An existing directory.
         base: PathBuf,
@@ -19,8 +21,9 @@ pub enum DirectoryTarget {
     },
 }
 
-/// How a conflict with an existing file is resolved. Directories are always merged. If one of the two is a directory and the policy keeps the existing
-/// file, the entry and everything below it is skipped with a warning. A directory is never removed.
+/// How a conflict with an existing file is resolved. Directories are always merged. If one of the
+/// two is a directory and the policy keeps the existing file, the entry and everything below it is
+/// skipped with a warning. A directory is never removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Overwrite {
     /// Fail before anything is written.
@@ -104,9 +107,11 @@ pub type Observe<'a> = &'a (dyn Fn(&Event<'_>) + Sync);
 
 /// A directory that entries are extracted to.
 ///
-/// Owners are restored when running as root, unless [`MetadataPolicy::owner`](crate::MetadataPolicy::owner) omits them; with
-/// [`OwnerPolicy::Ids`](crate::OwnerPolicy::Ids) IDs are restored even if the archive has names. [`Limits::bytes`](crate::Limits::bytes) is checked
-/// before anything is written. Hard links of one file count once.
+/// Owners are restored when running as root, unless
+/// [`MetadataPolicy::owner`](crate::MetadataPolicy::owner) omits them; with
+/// [`OwnerPolicy::Ids`](crate::OwnerPolicy::Ids) IDs are restored even if the archive has names.
+/// [`Limits::bytes`](crate::Limits::bytes) is checked before anything is written. Hard links of one
+/// file count once.
 #[derive(Clone)]
 pub struct DirectorySink<'a> {
     /// The directory.
@@ -115,13 +120,15 @@ pub struct DirectorySink<'a> {
     pub overwrite: Overwrite,
     /// Asks for each conflict, instead of `overwrite`.
     pub ask: Option<Ask<'a>>,
-    /// Remove this many components at the start of each path; entries with no more than that are skipped.
+    /// Remove this many components at the start of each path; entries with no more than that are
+    /// skipped.
     pub strip_components: usize,
     /// Create files only, all directly in the target.
     pub flat: bool,
     /// Restore set-id bits and file capabilities, and create device nodes.
     pub special: bool,
-    /// Restore modes exactly (`true`) or without the bits of the umask. `None`: exactly when running as root, as tar does.
+    /// Restore modes exactly (`true`) or without the bits of the umask. `None`: exactly when
+    /// running as root, as tar does.
     pub exact_modes: Option<bool>,
     /// Bits removed from modes. `None`: the umask of the process.
     pub umask: Option<u32>,
@@ -173,7 +180,8 @@ pub struct DirectoryStats {
     pub skipped: u64,
     /// Entries skipped because the archive is damaged.
     pub damaged: u64,
-    /// Entries that [`DirectorySink::special`] would restore more completely: devices, set-id bits, capabilities.
+    /// Entries that [`DirectorySink::special`] would restore more completely: devices, set-id bits,
+    /// capabilities.
     pub untrusted: u64,
 }
 

@@ -75,7 +75,8 @@ impl Root {
         Self { path, handle: handle.map(Arc::new), empty, inside }
     }
 
-    /// Returns the handle, and whether the directory was created. A new one is private until [`finish`].
+    /// Returns the handle, and whether the directory was created. A new one is private until
+    /// [`finish`].
     pub(super) fn make(&self, rules: &Rules) -> Result<(Arc<OwnedFd>, bool)> {
         if let Some(handle) = &self.handle {
             return Ok((Arc::clone(handle), false));
@@ -101,8 +102,8 @@ fn is_one_name(name: &[u8]) -> bool {
     matches!(components.next(), Some(Component::Normal(first)) if first.as_bytes() == name) && components.next().is_none()
 }
 
-/// Restores the metadata of the packed directory from `attributes` of the archive on a new target. Without such metadata the target gets the
-/// mode of any new directory.
+/// Restores the metadata of the packed directory from `attributes` of the archive on a new target.
+/// Without such metadata the target gets the mode of any new directory.
 pub(super) fn finish(handle: &OwnedFd, path: &Path, attributes: &[Attribute], rules: &Rules, monitor: &dyn Monitor) {
     let Top { mode: bits, owner, modified, xattrs } = Top::of_archive(attributes);
     let metadata = Metadata { mode: bits.unwrap_or(0), owner, attributes: xattrs.into() };
@@ -159,7 +160,8 @@ fn open(path: &Path) -> Result<OwnedFd, Errno> {
     }
 }
 
-/// Creates a private directory, and missing ones above it with the mode `above`. Returns `false` if another process created it.
+/// Creates a private directory, and missing ones above it with the mode `above`. Returns `false` if
+/// another process created it.
 fn make_all(path: &Path, above: Mode) -> Result<bool, Errno> {
     let missing: Vec<&Path> = path
         .ancestors()

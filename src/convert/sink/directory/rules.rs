@@ -108,7 +108,8 @@ impl Rules {
         Plan { mode, owner: ids.filter(|ids| self.owner && *ids != own), xattrs: self.attributes(metadata).next().is_some() }
     }
 
-    /// Returns the set-id bits that would give a program another identity than that in the archive, because its owner or group is not restored.
+    /// Returns the set-id bits that would give a program another identity than that in the archive,
+    /// because its owner or group is not restored.
     fn foreign_set_id(&self, ids: Option<(u32, u32)>, own: (u32, u32)) -> u32 {
         match ids {
             Some(_) if self.owner => 0,
@@ -122,8 +123,8 @@ impl Rules {
         self.stripped.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts an entry if a property is deliberately not restored: set-id bits, the sticky bit of a file, capabilities, attributes
-    /// that only root can set.
+    /// Counts an entry if a property is deliberately not restored: set-id bits, the sticky bit of a
+    /// file, capabilities, attributes that only root can set.
     pub(super) fn note_stripped(&self, kind: Kind, metadata: &Metadata) {
         let kept = match kind {
             Kind::Symlink => return self.note_privileged(metadata),
@@ -213,7 +214,8 @@ impl Rules {
         })
     }
 
-    /// Returns the IDs of an owner on this system: by name if the name is known here, otherwise the stored IDs.
+    /// Returns the IDs of an owner on this system: by name if the name is known here, otherwise the
+    /// stored IDs.
     fn ids(&self, owner: &Owner) -> Option<(u32, u32)> {
         let mut user = u32::try_from(owner.user_id).ok();
         let mut group = u32::try_from(owner.group_id).ok();

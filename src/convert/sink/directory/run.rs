@@ -161,7 +161,8 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Counts damaged parts of the index, whose entries are unknown, and entries that the archive does not list.
+    /// Counts damaged parts of the index, whose entries are unknown, and entries that the archive
+    /// does not list.
     pub(super) fn lost(&self, parts: u64, unlisted: u64) {
         let mut stats = self.counts();
         (stats.damaged, stats.skipped) = (stats.damaged + parts, stats.skipped + unlisted);
@@ -180,7 +181,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Classifies an error of creating `name` in directory number `parent`. If the target itself is not writable, the extraction ends.
+    /// Classifies an error of creating `name` in directory number `parent`. If the target itself is
+    /// not writable, the extraction ends.
     pub(super) fn refused(&self, parent: u32, action: &'static str, name: &[u8], errno: Errno) -> Refusal {
         match errno {
             Errno::EXIST => Refusal::Exists,
@@ -205,7 +207,8 @@ impl<'a> Run<'a> {
         self.leaders.lock().unwrap_or_else(PoisonError::into_inner).entry(item.entry.link_group).or_insert(leader);
     }
 
-    /// Returns the file that `item` can be linked to: of the same group and, since the group may be false, with the same content.
+    /// Returns the file that `item` can be linked to: of the same group and, since the group may be
+    /// false, with the same content.
     pub(super) fn leader(&self, item: &SelectedEntry) -> Option<Leader> {
         let leaders = self.leaders.lock().unwrap_or_else(PoisonError::into_inner);
         let same = |leader: &&Leader| leader.size == item.entry.size && leader.location == item.entry.location;

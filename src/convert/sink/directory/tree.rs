@@ -1,8 +1,9 @@
 //! Directories below the target, opened through handles.
 //!
-//! No path of more than one component is resolved. Each directory is opened from the handle of its parent, without following a
-//! symlink. No name in an archive and no symlink can therefore refer to a file outside the target, and the length of paths is not
-//! limited. A cache of bounded size keeps handles. Others are reopened from the nearest cached ancestor.
+//! No path of more than one component is resolved. Each directory is opened from the handle of its
+//! parent, without following a symlink. No name in an archive and no symlink can therefore refer to
+//! a file outside the target, and the length of paths is not limited. A cache of bounded size keeps
+//! handles. Others are reopened from the nearest cached ancestor.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -19,7 +20,8 @@ use nra_format::entry::Timestamp;
 
 /// Number of the target itself.
 pub(super) const ROOT: u32 = 0;
-/// Maximum number of cached handles. At most a quarter of the open files that the system allows are used.
+/// Maximum number of cached handles. At most a quarter of the open files that the system allows are
+/// used.
 const MAX_HANDLES: u64 = 4_096;
 
 /// Why an entry is skipped if its directory is missing.
@@ -110,7 +112,8 @@ impl Tree {
         self.handles.retain(|number| number < len);
     }
 
-    /// Removes all directories except the target and `chain`, in which each is the parent of the next, and renumbers these from 1.
+    /// Removes all directories except the target and `chain`, in which each is the parent of the
+    /// next, and renumbers these from 1.
     pub(super) fn keep(&mut self, chain: &[u32]) {
         let old = std::mem::take(&mut self.nodes);
         let mut keep = chain.iter().copied().peekable();
@@ -169,7 +172,8 @@ impl Tree {
         Ok(handle)
     }
 
-    /// Creates a directory whose parent exists, or finds an existing one. Its owner can write to it until it is finished.
+    /// Creates a directory whose parent exists, or finds an existing one. Its owner can write to it
+    /// until it is finished.
     pub(super) fn make(&mut self, number: u32) -> Result<(), Errno> {
         let (parent, inherited) = (self.node(number).parent, self.node(self.node(number).parent).group);
         let parent = self.handle(parent)?;

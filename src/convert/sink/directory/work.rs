@@ -1,9 +1,11 @@
 //! Creates the files of a batch on several threads.
 //!
-//! Files are processed in storage order, so that each block is decoded once. Each thread starts in its own part of the list, because two
-//! threads that create files in one directory wait for each other. When it is done, it helps the others. An archive that only decodes
-//! forward ([`is_sequential`](nra_format::archive::Archive::is_sequential)) is read by one thread at a time, from start to end. A thread
-//! reads small files into memory and creates them while the next thread reads.
+//! Files are processed in storage order, so that each block is decoded once. Each thread starts in
+//! its own part of the list, because two threads that create files in one directory wait for each
+//! other. When it is done, it helps the others. An archive that only decodes forward
+//! ([`is_sequential`](nra_format::archive::Archive::is_sequential)) is read by one thread at a
+//! time, from start to end. A thread reads small files into memory and creates them while the next
+//! thread reads.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -40,7 +42,8 @@ pub(super) fn make_files(run: &Run<'_>, tree: &Tree, mut jobs: Vec<Job>) -> Resu
     let is_sequential = run.archive.is_sequential();
     jobs.sort_by_cached_key(|(item, parent)| {
         let (block, offset) = item.entry.position();
-        // Grouping by directory within a block needs no extra decoding, unless the archive is one block.
+        // Grouping by directory within a block needs no extra decoding, unless the archive is one
+        // block.
         (block, if is_sequential { 0 } else { *parent }, offset)
     });
     let threads = run.options.options.threads;
@@ -89,7 +92,8 @@ pub(super) fn make_files(run: &Run<'_>, tree: &Tree, mut jobs: Vec<Job>) -> Resu
     }
 }
 
-/// Reads small files into memory and ends the turn. Larger files are not read, and the turn continues while they are written.
+/// Reads small files into memory and ends the turn. Larger files are not read, and the turn
+/// continues while they are written.
 fn read_small<'t>(run: &Run<'_>, jobs: &[Job], turn: Option<Turn<'t>>) -> (Vec<BufferedContent>, Option<Turn<'t>>) {
     if turn.is_none() || jobs.iter().any(|(item, _)| item.entry.size > MAX_TASK_BYTES) {
         return (Vec::new(), turn);
@@ -115,8 +119,8 @@ pub(super) fn make_link(run: &Run<'_>, tree: &Tree, memory: &mut Memory, job: &J
     made.or_else(|fault| run.failed(item, fault))
 }
 
-/// Divides sorted jobs into tasks. Also returns the large files that several threads write, if the archive can read parts of them. In a
-/// sequential archive, a large file is a task of its own.
+/// Divides sorted jobs into tasks. Also returns the large files that several threads write, if the
+/// archive can read parts of them. In a sequential archive, a large file is a task of its own.
 fn tasks(archive: &dyn Archive, jobs: &[Job], threads: usize) -> (Vec<Task>, Vec<Large>) {
     let is_sequential = archive.is_sequential();
     let (mut tasks, mut large) = (Vec::new(), Vec::new());
@@ -171,7 +175,8 @@ impl Queue {
         }
     }
 
-    /// Returns the next number of the thread's own part, or one of the part with the most tasks left, and the turn to read.
+    /// Returns the next number of the thread's own part, or one of the part with the most tasks
+    /// left, and the turn to read.
     fn next(&self, thread: usize) -> Option<(usize, Option<Turn<'_>>)> {
         let turn = self.turns.as_ref().map(|turns| turns.lock().unwrap_or_else(PoisonError::into_inner));
         let left = |(at, end): &(AtomicUsize, usize)| end.saturating_sub(at.load(Ordering::Relaxed));

@@ -141,8 +141,8 @@ impl<'a, W: Write + Send> Store<'a, W> {
         self.settle(replaced)
     }
 
-    /// Stores the links whose target is stored, and the links to those. `replaced`: a link that was never stored, because a later entry has
-    /// its name.
+    /// Stores the links whose target is stored, and the links to those. `replaced`: a link that was
+    /// never stored, because a later entry has its name.
     fn settle(&mut self, replaced: Option<(Entry, EntryPath)>) -> Result<()> {
         if let Some((entry, _)) = replaced {
             let message = "replaced: a later entry has the same path";

@@ -21,10 +21,12 @@ use nra_format::path::EntryPath;
 use nra_format::progress::Monitor;
 use nra_format::source::{FileStore, Rehearsal, Store};
 
-/// Adds files to the archive at `archive`. An entry replaces the one of the same path, and keeps its tags and its media type unless it has others.
+/// Adds files to the archive at `archive`. An entry replaces the one of the same path, and keeps
+/// its tags and its media type unless it has others.
 ///
-/// Until the end the archive is unchanged, and readers are not disturbed. Mode, owner and attributes of the directory that was packed first stay.
-/// A dry run adds the entries without their content, discards all writes, and passes the entries to `dry_run`.
+/// Until the end the archive is unchanged, and readers are not disturbed. Mode, owner and
+/// attributes of the directory that was packed first stay. A dry run adds the entries without their
+/// content, discards all writes, and passes the entries to `dry_run`.
 pub(crate) fn add(
     source: &WalkSource,
     archive: &Path,
@@ -53,7 +55,8 @@ pub(crate) fn add(
     Ok(stats)
 }
 
-/// Adds files to the commit that `writer` is making, among its other changes. The archive itself, at `archive`, is skipped.
+/// Adds files to the commit that `writer` is making, among its other changes. The archive itself,
+/// at `archive`, is skipped.
 pub(crate) fn add_to<W: Write + Send>(
     source: &WalkSource,
     archive: &Path,
@@ -202,7 +205,8 @@ mod tests {
     use nra_format::nra::writer::{AppendDestination, NewContent};
     use nra_format::progress::Recorder;
 
-    /// Pending changes of the browser form one commit: removed entries cause no conflicts, moved entries do.
+    /// Pending changes of the browser form one commit: removed entries cause no conflicts, moved
+    /// entries do.
     #[test]
     fn conflicts_depend_on_pending_changes() {
         let folder = tempfile::tempdir().unwrap();

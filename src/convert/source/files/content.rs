@@ -11,7 +11,8 @@ use crate::pipeline::{EntryPart, HASHED_HOLES_MAX, MIN_BUFFER, Outlet, hash_zero
 use crate::source::walk::Name;
 use nra_format::progress::Monitor;
 
-/// Reads the start of a file until at least `enough` bytes were read or it ends. Returns the number of bytes, at most the length of `space`.
+/// Reads the start of a file until at least `enough` bytes were read or it ends. Returns the number
+/// of bytes, at most the length of `space`.
 ///
 /// The offset of the descriptor is not used, because the search for holes moves it.
 pub(super) fn read_front(file: &OwnedFd, space: &mut [u8], enough: usize) -> Result<usize, Errno> {
@@ -71,7 +72,8 @@ impl Stream<'_> {
         Ok(self.file.size)
     }
 
-    /// Returns start and end of the next data after `at`; the end of the file twice if only a hole follows.
+    /// Returns start and end of the next data after `at`; the end of the file twice if only a hole
+    /// follows.
     fn next_data(&self, at: u64) -> (u64, u64) {
         let start = match seek(self.file.fd, SeekFrom::Data(at)) {
             Ok(start) => start.clamp(at, self.file.size),
@@ -94,7 +96,8 @@ impl Stream<'_> {
         }
     }
 
-    /// Reads bytes `start` to `end` and splits them into chunks. Returns the end of the bytes read, which is less than `end` if the file ends before.
+    /// Reads bytes `start` to `end` and splits them into chunks. Returns the end of the bytes read,
+    /// which is less than `end` if the file ends before.
     fn data(&mut self, start: u64, end: u64, monitor: &dyn Monitor, outlet: &mut Outlet<Special>) -> Result<u64, Failed> {
         let mut at = start;
         let mut ended = false;

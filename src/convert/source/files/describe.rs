@@ -60,7 +60,8 @@ impl Describer {
         Ok(Self { policy: options.metadata.clone(), tags, media_types, common, accounts })
     }
 
-    /// Returns the attributes of an entry: the recorded ones of the file system, and those of the options.
+    /// Returns the attributes of an entry: the recorded ones of the file system, and those of the
+    /// options.
     fn attributes(&self, entry: &Entry, mut attributes: Vec<Attribute>) -> Vec<Attribute> {
         self.narrow(&mut attributes);
         // The namespace of attributes of the file system sorts first.

@@ -21,7 +21,8 @@ pub struct Input {
     pub directory: Option<PathBuf>,
     /// The file or directory.
     pub path: PathBuf,
-    /// Store it under the given path, without leading `/`, `.` and `..`, instead of under its name alone.
+    /// Store it under the given path, without leading `/`, `.` and `..`, instead of under its name
+    /// alone.
     pub keep_path: bool,
 }
 
@@ -44,7 +45,8 @@ impl Input {
 ///
 /// # Errors
 ///
-/// `Usage` without inputs; `Io` if the path of the first one ends without a name and its real path can't be found.
+/// `Usage` without inputs; `Io` if the path of the first one ends without a name and its real path
+/// can't be found.
 pub fn default_output(inputs: &[Input]) -> Result<PathBuf> {
     let first = inputs.first().ok_or_else(no_inputs)?;
     let location = first.location();
@@ -73,7 +75,8 @@ fn no_inputs() -> Error {
 #[derive(Debug)]
 pub(super) struct Resolved {
     pub(super) starts: Vec<Start>,
-    /// Metadata of the directory, if the content of a single one is stored at the top of the archive.
+    /// Metadata of the directory, if the content of a single one is stored at the top of the
+    /// archive.
     pub(super) top: Option<std::fs::Metadata>,
 }
 
@@ -81,8 +84,8 @@ pub(super) struct Resolved {
 ///
 /// # Errors
 ///
-/// `Io` for a missing input, `Usage` for an invalid prefix. A missing input of a list with kept paths is only a warning, unless all are
-/// missing.
+/// `Io` for a missing input, `Usage` for an invalid prefix. A missing input of a list with kept
+/// paths is only a warning, unless all are missing.
 pub(super) fn resolve(inputs: &[Input], prefix: &[u8], follow: bool, monitor: &dyn Monitor) -> Result<Resolved> {
     let prefix: &[u8] = trim_slashes(prefix);
     if !prefix.is_empty() {
@@ -148,7 +151,8 @@ pub(super) fn resolve(inputs: &[Input], prefix: &[u8], follow: bool, monitor: &d
     }
 }
 
-/// Reads the status of an input. A symlink is followed if it is the only input and refers to a directory, or on request.
+/// Reads the status of an input. A symlink is followed if it is the only input and refers to a
+/// directory, or on request.
 fn status(location: &Path, alone: bool, follow: bool) -> io::Result<std::fs::Metadata> {
     let own = location.symlink_metadata()?;
     if !own.is_symlink() {
@@ -160,7 +164,8 @@ fn status(location: &Path, alone: bool, follow: bool) -> io::Result<std::fs::Met
     }
 }
 
-/// Returns the directory and the name under which an input is stored. The name is empty for the root of the file system.
+/// Returns the directory and the name under which an input is stored. The name is empty for the
+/// root of the file system.
 fn stored_name(input: &Input, location: &Path) -> Result<(Vec<u8>, Vec<u8>)> {
     if input.keep_path {
         let mut names: Vec<&OsStr> = Vec::new();

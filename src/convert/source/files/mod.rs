@@ -1,9 +1,10 @@
 //! Packs files on disk.
 //!
-//! A walk yields names in windows. Each window is sorted into the order of storage. Threads read its files in batches, which arrive
-//! in that order. This thread passes them to the [`Writer`]. The same tree and options give the same order, and so with
-//! [`Options::reproducible`] the same bytes, whatever the threads do. Content in memory is bounded by the budget; names in
-//! memory by the window.
+//! A walk yields names in windows. Each window is sorted into the order of storage. Threads read
+//! its files in batches, which arrive in that order. This thread passes them to the [`Writer`]. The
+//! same tree and options give the same order, and so with [`Options::reproducible`] the same bytes,
+//! whatever the threads do. Content in memory is bounded by the budget; names in memory by the
+//! window.
 
 mod add;
 mod content;
@@ -49,7 +50,8 @@ const WINDOW_NAMES: usize = 1_000_000;
 
 /// The files and directories that are packed, and how they are stored.
 ///
-/// One directory as the only input gives its content, with paths relative to it. Anything else is stored under its own name.
+/// One directory as the only input gives its content, with paths relative to it. Anything else is
+/// stored under its own name.
 #[derive(Debug, Clone)]
 pub struct WalkSource {
     /// Files and directories.
@@ -64,7 +66,8 @@ pub struct WalkSource {
     pub one_file_system: bool,
     /// Attributes of each entry, of other namespaces than that of extended attributes.
     pub tags: Vec<Attribute>,
-    /// Media types of the files that a pattern matches (see [`Selection`](crate::select::Selection)); the last match counts.
+    /// Media types of the files that a pattern matches (see
+    /// [`Selection`](crate::select::Selection)); the last match counts.
     pub media_types: Vec<(Vec<u8>, Vec<u8>)>,
     /// Names that are put into order together; each takes about 64 bytes of memory.
     pub window_names: usize,
@@ -109,7 +112,8 @@ impl WalkSource {
 
 /// Packs files into a new .nra archive. Names that can't be read are skipped with a warning.
 ///
-/// A dry run stores all entries without their content in an archive that is not written, and passes them to `dry_run`.
+/// A dry run stores all entries without their content in an archive that is not written, and passes
+/// them to `dry_run`.
 pub(crate) fn pack(
     source: &WalkSource,
     destination: Destination,
@@ -160,7 +164,8 @@ impl std::fmt::Display for InputIsOutput {
 
 impl std::error::Error for InputIsOutput {}
 
-/// Rejects an input that is the file of this device and inode. Below an input directory that file is only skipped.
+/// Rejects an input that is the file of this device and inode. Below an input directory that file
+/// is only skipped.
 fn reject_input(
     inputs: &[Input],
     file: (u64, u64),
@@ -223,8 +228,8 @@ impl Job<'_> {
         Ok(Stats { conflicts: self.known.as_ref().map_or(0, Known::conflicts), ..store.stats() })
     }
 
-    /// Stores a window: directories, then names in the order of storage. Returns the number of names; there were `before` in
-    /// earlier windows.
+    /// Stores a window: directories, then names in the order of storage. Returns the number of
+    /// names; there were `before` in earlier windows.
     fn store<W: Write + Send>(
         &self,
         store: &mut Store<'_, W>,

@@ -1,8 +1,9 @@
 //! The order in which files are stored: similar ones next to each other.
 //!
-//! Compression sees a bounded number of bytes, so similar files must be close. Files are sorted by extension, then by directory
-//! and name with each run of digits replaced by one sign ("folded"), then by directory and name. The same file in `v1/`, `v2/` and
-//! `v3/` is therefore stored three times in a row, and numbered files keep the order of their directory. The order depends on paths
+//! Compression sees a bounded number of bytes, so similar files must be close. Files are sorted by
+//! extension, then by directory and name with each run of digits replaced by one sign ("folded"),
+//! then by directory and name. The same file in `v1/`, `v2/` and `v3/` is therefore stored three
+//! times in a row, and numbered files keep the order of their directory. The order depends on paths
 //! alone, not on the order in which they were found.
 
 use std::cmp::Ordering;
@@ -10,7 +11,8 @@ use std::collections::HashMap;
 
 use crate::source::walk::{DirId, Tree, Window};
 
-/// Returns the numbers of the names of `window` in storage order. Equal paths are adjacent, in the order in which they were found.
+/// Returns the numbers of the names of `window` in storage order. Equal paths are adjacent, in the
+/// order in which they were found.
 pub(super) fn order(tree: &Tree, window: &Window, exact: &Ranks) -> Vec<u32> {
     let folded = Ranks::new(tree, |name, out| fold(name).for_each(|byte| out.push(byte)));
     let extensions = extension_ranks(window);
@@ -64,7 +66,8 @@ fn compare_folded(a: &[u8], b: &[u8]) -> Ordering {
     if a == b { Ordering::Equal } else { fold(a).cmp(fold(b)) }
 }
 
-/// Returns the part of a name after its last dot; empty without a dot, or if the only dot is the first character.
+/// Returns the part of a name after its last dot; empty without a dot, or if the only dot is the
+/// first character.
 fn extension(name: &[u8]) -> &[u8] {
     match name.iter().rposition(|&byte| byte == b'.') {
         None | Some(0) => b"",
@@ -101,8 +104,8 @@ fn extension_ranks(window: &Window) -> Vec<u32> {
     found.into_iter().map(|number| rank[number as usize]).collect()
 }
 
-/// Ranks of the directories of a tree in path order; equal for equal (folded) paths. Computed without building the paths, whose
-/// total length grows with the square of the depth.
+/// Ranks of the directories of a tree in path order; equal for equal (folded) paths. Computed
+/// without building the paths, whose total length grows with the square of the depth.
 pub(super) struct Ranks(Vec<u32>);
 
 impl Ranks {

@@ -10,7 +10,8 @@ use super::order::{Ranks, order};
 use crate::source::walk::{DirId, NameKind, Tree, Window};
 use nra_format::progress::{Monitor, Warning};
 
-/// The names of a window in storage order, without repeated paths, and which of them seem to be hard links of one file.
+/// The names of a window in storage order, without repeated paths, and which of them seem to be
+/// hard links of one file.
 pub(super) struct Plan {
     /// Numbers of the names.
     order: Vec<u32>,
@@ -21,8 +22,8 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// Plans `window` and sorts its directories by path. Inputs may overlap: the first of several names with one path is kept,
-    /// without a warning if they are the same file.
+    /// Plans `window` and sorts its directories by path. Inputs may overlap: the first of several
+    /// names with one path is kept, without a warning if they are the same file.
     pub(super) fn new(tree: &Tree, window: &mut Window, monitor: &dyn Monitor) -> Self {
         let ranks = Ranks::by_path(tree);
         window.directories.sort_by_key(|(id, ..)| ranks.of(*id));
@@ -77,7 +78,8 @@ fn drop_repeated(tree: &Tree, window: &Window, ranks: &Ranks, order: &mut Vec<u3
     });
 }
 
-/// Returns the device of a directory. One that only contains names of inputs was not opened, so the system is asked.
+/// Returns the device of a directory. One that only contains names of inputs was not opened, so the
+/// system is asked.
 fn device(tree: &Tree, directory: DirId) -> Option<u64> {
     let ask = || {
         let path = &tree.root(directory).path;
@@ -87,7 +89,8 @@ fn device(tree: &Tree, directory: DirId) -> Option<u64> {
     tree.identity(directory).map(|(device, _)| device).or_else(ask)
 }
 
-/// Finds files with several places by the inode numbers in listings. These may be wrong: callers check the status of the file.
+/// Finds files with several places by the inode numbers in listings. These may be wrong: callers
+/// check the status of the file.
 fn inodes(tree: &Tree, window: &Window, order: &[u32]) -> (HashMap<u32, u32>, HashMap<u32, u64>) {
     let mut places: Vec<(u64, u32)> = order
         .iter()

@@ -1,4 +1,5 @@
-//! Reads files for packing with few system calls: open, status, attributes, one read and close for a small file.
+//! Reads files for packing with few system calls: open, status, attributes, one read and close for
+//! a small file.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -22,7 +23,8 @@ use nra_format::progress::{Monitor, Severity, Warning};
 
 /// Shorter files are not checked for holes, bytes: a hole has at least one page.
 const HOLE_MIN: u64 = 4_096;
-/// The status of files up to this length is not checked after reading if it was at rest, bytes: that saves one call of six, and a page is copied atomically.
+/// The status of files up to this length is not checked after reading if it was at rest, bytes:
+/// that saves one call of six, and a page is copied atomically.
 const RESTING_MAX: usize = 4_096;
 /// A status is at rest if it has not changed for this long.
 const REST: Duration = Duration::from_secs(2);
@@ -318,7 +320,8 @@ impl<'a> Reader<'a> {
         }
         let (mut entry, old) = self.describe(bytes, Kind::File, &facts, attributes)?;
         match self.compared(&entry, old.as_ref(), facts.size, identity) {
-            // The names of one file stay together: it is stored again, and the others become links to it.
+            // The names of one file stay together: it is stored again, and the others become links
+            // to it.
             Some(EntryPart::Other(Special::Touched(_))) if identity.is_some() => {
                 if let Some(identity) = identity.filter(|_| as_link) {
                     outlet.push(place, Some(identity), EntryPart::Other(Special::Link(identity)));

@@ -14,8 +14,8 @@ const SIZED_NAMES: usize = 1_024;
 /// The sizes of more names are read after this time: 60,000 files are packed in half of it.
 const SIZES_AFTER: Duration = Duration::from_millis(600);
 
-/// Reports how many bytes the files of a window have. Reading many sizes is delayed until packing takes long. It ends
-/// when the other end of `over` is dropped.
+/// Reports how many bytes the files of a window have. Reading many sizes is delayed until packing
+/// takes long. It ends when the other end of `over` is dropped.
 pub(super) fn expect_bytes(context: Context<'_>, over: &Receiver<()>) {
     let Context { tree, handles, window, plan, .. } = context;
     if plan.len() > SIZED_NAMES && over.recv_timeout(SIZES_AFTER) != Err(RecvTimeoutError::Timeout) {

@@ -62,7 +62,8 @@ impl<'a, W: Write + Send> Store<'a, W> {
         }
     }
 
-    /// Passes the listed entries to `visit` in path order. Of several entries with one path, a directory precedes others.
+    /// Passes the listed entries to `visit` in path order. Of several entries with one path, a
+    /// directory precedes others.
     ///
     /// # Errors
     ///
@@ -175,7 +176,8 @@ impl<'a, W: Write + Send> Store<'a, W> {
         self.feed.change(&entry.path, |old| touch(old, entry), monitor)
     }
 
-    /// Adds a further name of a file, or reads the file if the first name was skipped or is another file.
+    /// Adds a further name of a file, or reads the file if the first name was skipped or is another
+    /// file.
     fn link(&mut self, place: u32, identity: (u64, u64), context: Context<'_>) -> Result<()> {
         if let Some(first) = context.plan.first_of(place)
             && let Some((known, path)) = self.kept.remove(&first)

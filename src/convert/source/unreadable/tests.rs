@@ -63,7 +63,8 @@ fn packed(encryption: Option<Keyring>) -> Vec<u8> {
     writer.finish(&Recorder::default()).unwrap().0
 }
 
-/// Salvages `bytes`. Returns the entries of the new archive, the number of lost ones, and whether anything was reported.
+/// Salvages `bytes`. Returns the entries of the new archive, the number of lost ones, and whether
+/// anything was reported.
 fn salvaged(bytes: Vec<u8>) -> Option<(Contents, u64, bool)> {
     salvaged_with(bytes, None)
 }

@@ -37,7 +37,8 @@ pub(crate) struct Facts {
 }
 
 impl Facts {
-    /// Converts a status. The widths of its fields depend on the machine. The conversions only lose an invalid sign.
+    /// Converts a status. The widths of its fields depend on the machine. The conversions only lose
+    /// an invalid sign.
     #[allow(clippy::unnecessary_cast, clippy::useless_conversion)]
     pub(crate) fn new(stat: &Stat) -> Self {
         Self {

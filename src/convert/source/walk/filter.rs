@@ -31,7 +31,8 @@ pub struct Filter {
     pub gitignore: bool,
     /// Skip the data of version control systems, such as `.git`, `.hg` and `.svn`.
     pub skip_vcs: bool,
-    /// Skip the content of directories with a valid `CACHEDIR.TAG`. The directory and its tag are packed.
+    /// Skip the content of directories with a valid `CACHEDIR.TAG`. The directory and its tag are
+    /// packed.
     pub skip_caches: bool,
 }
 
@@ -79,7 +80,8 @@ pub(crate) struct Ignores {
 }
 
 impl Ignores {
-    /// Parses the `.gitignore` of the directory with this stored path. Invalid lines are ignored, as in git.
+    /// Parses the `.gitignore` of the directory with this stored path. Invalid lines are ignored,
+    /// as in git.
     pub(crate) fn new(text: &[u8], directory: &[u8], above: Option<Arc<Ignores>>) -> Self {
         let mut builder = GitignoreBuilder::new("");
         for line in text.split(|&b| b == b'\n').filter(|line| line.len() <= PATTERN_MAX) {

@@ -1,8 +1,10 @@
-//! Finds the names of all files below some directories, in an order that depends on the names alone.
+//! Finds the names of all files below some directories, in an order that depends on the names
+//! alone.
 //!
-//! Directories are opened relative to handles of their parents and read breadth first, in batches on several threads. The listing
-//! includes the types if the file system stores them, so only directories are opened. Names are returned in windows of bounded
-//! length, so that they can be sorted without holding all names of a very large tree.
+//! Directories are opened relative to handles of their parents and read breadth first, in batches
+//! on several threads. The listing includes the types if the file system stores them, so only
+//! directories are opened. Names are returned in windows of bounded length, so that they can be
+//! sorted without holding all names of a very large tree.
 
 mod facts;
 mod filter;
@@ -27,7 +29,8 @@ use nra_format::error::Result;
 use nra_format::limits::MAX_PATH;
 use nra_format::progress::{Monitor, Warning};
 
-/// Directories in a batch: enough to keep threads busy, few enough that listings that wait stay small.
+/// Directories in a batch: enough to keep threads busy, few enough that listings that wait stay
+/// small.
 const BATCH_DIRECTORIES: usize = 1024;
 
 /// Type of the file of a name.
@@ -155,7 +158,8 @@ pub(crate) struct Walk {
     handles: Handles,
     /// Directories to read next, with the ignore files that apply in them.
     frontier: VecDeque<(DirId, Option<Arc<Ignores>>)>,
-    /// Number of skipped names and of incompletely read directories. A warning gave the reason for each.
+    /// Number of skipped names and of incompletely read directories. A warning gave the reason for
+    /// each.
     skipped: u64,
     /// Listings that were not returned yet, and the number of names of the first one that were.
     pending: VecDeque<Listing>,
@@ -239,7 +243,8 @@ impl Walk {
         self.pending.is_empty() && self.frontier.is_empty()
     }
 
-    /// Returns the next names, at most `limit`, including directories. Unreadable directories are reported as warnings.
+    /// Returns the next names, at most `limit`, including directories. Unreadable directories are
+    /// reported as warnings.
     ///
     /// # Errors
     ///
@@ -294,7 +299,8 @@ impl Walk {
         self.pending.extend(found.into_iter().map(|(_, listing)| listing));
     }
 
-    /// Moves names from a listing to `window`. Returns the listing if the window is full before its end.
+    /// Moves names from a listing to `window`. Returns the listing if the window is full before its
+    /// end.
     fn fill_window(&mut self, mut listing: Listing, limit: usize, window: &mut Window, monitor: &dyn Monitor) -> Option<Listing> {
         if window.len() >= limit {
             return Some(listing);

@@ -1,4 +1,5 @@
-//! The directories of a walk: names and parents, from which paths are built, and open handles of recently used ones.
+//! The directories of a walk: names and parents, from which paths are built, and open handles of
+//! recently used ones.
 
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -11,7 +12,8 @@ use rustix::io::{Errno, retry_on_intr};
 
 use crate::handles::HandleCache;
 
-/// Maximum length of a path in a system call, bytes. The limit of the system is 4,096 with the closing NUL.
+/// Maximum length of a path in a system call, bytes. The limit of the system is 4,096 with the
+/// closing NUL.
 const CALL_PATH_MAX: usize = 4_000;
 
 /// Number of a directory in a [`Tree`].
@@ -34,7 +36,8 @@ pub(crate) struct Root {
     pub(crate) stored: Box<[u8]>,
     /// Its path in messages; empty for the current directory.
     pub(crate) shown: Box<[u8]>,
-    /// Number of bytes at the start of stored paths that patterns ignore: the prefix given by the caller, with its slash.
+    /// Number of bytes at the start of stored paths that patterns ignore: the prefix given by the
+    /// caller, with its slash.
     pub(crate) hidden_len: usize,
 }
 
@@ -53,7 +56,8 @@ struct Dir {
     identity: Option<(u64, u64)>,
 }
 
-/// All directories of a walk. Paths are built from the chain of parents when they are needed, so that deep trees stay small.
+/// All directories of a walk. Paths are built from the chain of parents when they are needed, so
+/// that deep trees stay small.
 #[derive(Debug, Default)]
 pub(crate) struct Tree {
     roots: Vec<Root>,
@@ -202,7 +206,8 @@ impl Handles {
         self.open.insert(id, handle);
     }
 
-    /// Returns a handle of a directory for opening the files in it. It is reopened from the nearest open directory above it.
+    /// Returns a handle of a directory for opening the files in it. It is reopened from the nearest
+    /// open directory above it.
     pub(crate) fn get(&self, tree: &Tree, id: DirId) -> Result<Arc<OwnedFd>, Errno> {
         if let Some(handle) = self.open.get(id) {
             return Ok(handle);
@@ -228,7 +233,8 @@ impl Handles {
                 break (Some(handle), Vec::new());
             }
         };
-        // Symlinks in the path of an input were given by the user. Those below it are only followed on request.
+        // Symlinks in the path of an input were given by the user. Those below it are only followed
+        // on request.
         let mut follow = start.is_none();
         let mut base: Option<Arc<OwnedFd>> = start;
         for id in chain.into_iter().rev() {

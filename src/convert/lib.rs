@@ -32,5 +32,5 @@ pub use sink::{
     Action, Answer, Ask, CommitSink, Conflict, DEFLATE_LEVEL, Destination, DirectorySink, DirectoryStats, DirectoryTarget, Event,
     NewArchive, Nra4Sink, NraSink, Observe, Overwrite, PlainInput, ShardSink, TarSink, ZipCompression, ZipSink, named,
 };
-pub use source::{Filter, Input, InputIsOutput, UnreadableAsZero, WalkSource, default_output, reads_in_order};
+pub use source::{Filter, Input, InputIsOutput, UnreadableAsZero, WalkSource, pack_output, reads_in_order};
 pub use stats::Stats;

@@ -30,13 +30,13 @@ impl Limits {
 
 /// Counts against the limits. Threads share it.
 #[derive(Debug)]
-pub(crate) struct Ledger {
+pub(crate) struct LimitCounter {
     limits: Limits,
     bytes: AtomicU64,
     entries: AtomicU64,
 }
 
-impl Ledger {
+impl LimitCounter {
     pub(crate) fn new(limits: Limits) -> Self {
         Self { limits, bytes: AtomicU64::new(0), entries: AtomicU64::new(0) }
     }
@@ -89,16 +89,16 @@ mod tests {
 
     #[test]
     fn content_is_limited_while_it_is_read() {
-        let ledger = Ledger::new(Limits { bytes: 1 << 40, entries: 1, ratio: 100 });
-        ledger.entry().unwrap();
-        assert!(matches!(ledger.entry(), Err(Error::ResourceLimit { resource: Resource::Entries, .. })));
-        ledger.on_trial(|| ledger.content(1 << 30, 1)).unwrap();
-        ledger.content(1 << 30, 1).unwrap();
-        ledger.content(1, 1 << 24).unwrap();
-        assert!(matches!(ledger.content(1, 1 << 20), Err(Error::ResourceLimit { resource: Resource::Ratio, .. })));
+        let limit_counter = LimitCounter::new(Limits { bytes: 1 << 40, entries: 1, ratio: 100 });
+        limit_counter.entry().unwrap();
+        assert!(matches!(limit_counter.entry(), Err(Error::ResourceLimit { resource: Resource::Entries, .. })));
+        limit_counter.on_trial(|| limit_counter.content(1 << 30, 1)).unwrap();
+        limit_counter.content(1 << 30, 1).unwrap();
+        limit_counter.content(1, 1 << 24).unwrap();
+        assert!(matches!(limit_counter.content(1, 1 << 20), Err(Error::ResourceLimit { resource: Resource::Ratio, .. })));
         // Content that is copied as stored has no ratio.
-        ledger.bytes(1 << 35).unwrap();
-        assert!(matches!(ledger.bytes(u64::MAX), Err(Error::ResourceLimit { resource: Resource::Content, .. })));
-        assert!(ledger.bytes(1).is_err());
+        limit_counter.bytes(1 << 35).unwrap();
+        assert!(matches!(limit_counter.bytes(u64::MAX), Err(Error::ResourceLimit { resource: Resource::Content, .. })));
+        assert!(limit_counter.bytes(1).is_err());
     }
 }

@@ -87,12 +87,12 @@ impl GivenOwner {
 
 /// Reduces metadata to what is kept. Consecutive equal metadata is shared.
 #[derive(Debug)]
-pub(crate) struct Narrower<'a> {
+pub(crate) struct MetadataFilter<'a> {
     policy: &'a MetadataPolicy,
     last: Option<(Arc<Metadata>, Arc<Metadata>)>,
 }
 
-impl<'a> Narrower<'a> {
+impl<'a> MetadataFilter<'a> {
     pub(crate) fn new(policy: &'a MetadataPolicy) -> Self {
         Self { policy, last: None }
     }

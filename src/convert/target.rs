@@ -206,7 +206,7 @@ pub fn unsupported(output: &Path) -> Option<&'static str> {
 
 /// Returns the default output next to the input: `.nra` replaces its extension, after the number of
 /// an earlier `commit`.
-pub fn default_output(input: &Path, commit: Option<u64>) -> PathBuf {
+pub fn convert_output(input: &Path, commit: Option<u64>) -> PathBuf {
     let name = input.file_name().unwrap_or_default().as_bytes();
     // The input must not be replaced.
     let extension = Extension::of(name).filter(|extension| commit.is_some() || extension.container != Container::Nra5);
@@ -243,10 +243,10 @@ mod tests {
             ("x.jar", "x.nra"),
             ("x.nra", "x.nra.nra"),
         ] {
-            assert_eq!(default_output(Path::new(input), None), Path::new(expected));
+            assert_eq!(convert_output(Path::new(input), None), Path::new(expected));
         }
-        assert_eq!(default_output(Path::new("a/x.nra"), Some(3)), Path::new("a/x@3.nra"));
-        assert_eq!(default_output(Path::new("x"), Some(3)), Path::new("x@3.nra"));
+        assert_eq!(convert_output(Path::new("a/x.nra"), Some(3)), Path::new("a/x@3.nra"));
+        assert_eq!(convert_output(Path::new("x"), Some(3)), Path::new("x@3.nra"));
     }
 
     #[test]

@@ -18,7 +18,7 @@ use crate::report::{CommandResult, Failure, Outcome};
 use crate::ui::{self, Ui};
 use crate::watched_file::WatchedFile;
 use nra_convert::select::Selection;
-use nra_convert::target::{Request, Target, default_output, extensions, target_of, unsupported};
+use nra_convert::target::{Request, Target, convert_output, extensions, target_of, unsupported};
 use nra_convert::{Limits, MetadataPolicy, NraSink, Options, PlainInput, Sink, Source, Stats, convert, reads_in_order};
 use nra_format::Error;
 use nra_format::archive::{self, Archive, OpenOptions, extension_mismatch, open_path, open_stream};
@@ -172,7 +172,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         None if from_stdin => {
             return Err(Failure::usage("missing output name: the input is standard input").hint("use -o FILE"));
         }
-        None => default_output(&in_path, commit),
+        None => convert_output(&in_path, commit),
     };
     let target = args.to.map_or_else(|| target_by_extension(&output), Ok)?;
     let to_stdout = output::is_stdout(&output);

@@ -11,7 +11,7 @@ use crate::pack_args::{PackingArgs, RecoveryArgs};
 use crate::record::record;
 use crate::report::{CommandResult, Failure, Outcome};
 use crate::ui::{self, Ui};
-use nra_convert::{NewArchive, NraSink, Sink, Source, Stats, convert, default_output};
+use nra_convert::{NewArchive, NraSink, Sink, Source, Stats, convert, pack_output};
 use nra_format::container::Container;
 use nra_format::crypt::{Argon2Cost, Keyring};
 use nra_text::{self, ArchiveField};
@@ -58,7 +58,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let inputs = args.inputs.inputs()?;
     let output = match &args.output {
         Some(output) => output.clone(),
-        None => default_output(&inputs)?,
+        None => pack_output(&inputs)?,
     };
     let mut packing = args.packing.packing()?;
     packing.options.sync = !args.no_sync;

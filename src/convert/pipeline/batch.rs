@@ -8,7 +8,7 @@ use nra_format::entry::Entry;
 
 /// Part of a batch's bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Run {
+pub(crate) struct ByteRange {
     pub(crate) start: usize,
     pub(crate) len: usize,
 }
@@ -21,13 +21,13 @@ pub(crate) enum EntryPart<X> {
     /// A file of one chunk.
     Whole(Entry, Chunk),
     /// A file of one chunk that is not hashed yet.
-    Unhashed(Entry, Run),
+    Unhashed(Entry, ByteRange),
     /// Start of a file of several chunks.
     Begin(Entry),
     /// Its next chunk.
     Chunk(Chunk),
     /// Its next chunk, not hashed yet.
-    Cut(Run),
+    Cut(ByteRange),
     /// Its next hole, bytes.
     Hole(u64),
     /// Its end; the digest of the whole file, if known.
@@ -43,7 +43,7 @@ pub(crate) enum EntryPart<X> {
 /// A chunk with its digest and whether it is incompressible.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Chunk {
-    pub(crate) run: Run,
+    pub(crate) run: ByteRange,
     pub(crate) digest: Digest,
     pub(crate) incompressible: bool,
 }
@@ -73,7 +73,7 @@ impl<X> Batch<X> {
     /// Hashes the chunks that are not hashed yet.
     fn hash_chunks(&mut self) {
         for placed in &mut self.parts {
-            let of = |run: Run| hash_chunk(&self.bytes[run.start..run.start + run.len], run);
+            let of = |run: ByteRange| hash_chunk(&self.bytes[run.start..run.start + run.len], run);
             placed.part = match std::mem::replace(&mut placed.part, EntryPart::Nothing) {
                 EntryPart::Cut(run) => EntryPart::Chunk(of(run)),
                 EntryPart::Unhashed(entry, run) => EntryPart::Whole(entry, of(run)),
@@ -83,13 +83,13 @@ impl<X> Batch<X> {
     }
 
     /// Returns the bytes of a run.
-    pub(crate) fn run(&self, run: Run) -> &[u8] {
+    pub(crate) fn run(&self, run: ByteRange) -> &[u8] {
         &self.bytes[run.start..run.start + run.len]
     }
 }
 
 /// Hashes and classifies a chunk.
-pub(crate) fn hash_chunk(bytes: &[u8], run: Run) -> Chunk {
+pub(crate) fn hash_chunk(bytes: &[u8], run: ByteRange) -> Chunk {
     Chunk { run, digest: Digest::of(bytes), incompressible: looks_incompressible(bytes) }
 }
 

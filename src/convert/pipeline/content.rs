@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 
-use super::batch::{EntryPart, Outlet, Run, Stopped};
+use super::batch::{ByteRange, EntryPart, Outlet, Stopped};
 use super::threads::MIN_BUFFER;
 use nra_format::chunker::{WHOLE_MAX, next_piece};
 use nra_format::entry::Entry;
@@ -117,7 +117,7 @@ impl Content {
     pub(crate) fn end<X>(self, outlet: &mut Outlet<X>) {
         let part = match self.form {
             Form::Whole { entry, start } if outlet.batch.filled == start => EntryPart::Plain(*entry),
-            Form::Whole { entry, start } => EntryPart::Unhashed(*entry, Run { start, len: outlet.batch.filled - start }),
+            Form::Whole { entry, start } => EntryPart::Unhashed(*entry, ByteRange { start, len: outlet.batch.filled - start }),
             Form::Chunks { mut cut, hasher } => {
                 split_chunks(self.place, None, &mut cut, true, outlet);
                 EntryPart::End(hasher.map(|hasher| hasher.finalize().into()))
@@ -155,7 +155,7 @@ pub(crate) fn split_chunks<X>(place: u32, identity: Option<(u64, u64)>, cut: &mu
     while *cut < outlet.batch.filled
         && let Some(len) = next_piece(&outlet.batch.bytes[*cut..outlet.batch.filled], last)
     {
-        outlet.push(place, identity, EntryPart::Cut(Run { start: *cut, len }));
+        outlet.push(place, identity, EntryPart::Cut(ByteRange { start: *cut, len }));
         *cut += len;
     }
 }

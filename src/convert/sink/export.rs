@@ -18,8 +18,8 @@ use super::shard::ShardFileWriter;
 use super::tar::TarWriter;
 use super::within::within;
 use super::zip::ZipWriter;
-use crate::limits::Ledger;
-use crate::metadata::Narrower;
+use crate::limits::LimitCounter;
+use crate::metadata::MetadataFilter;
 use crate::options::Options;
 use crate::select::Selection;
 use crate::source::{Order, Scattered, skip_unreadable};
@@ -116,14 +116,14 @@ pub(crate) struct Exporter<'a> {
     pub(super) monitor: &'a dyn Monitor,
     stats: Stats,
     pub(super) options: &'a Options,
-    ledger: Ledger,
+    limit_counter: LimitCounter,
     /// A limit was reached, which ends the conversion even if damaged entries are skipped.
     refused: Cell<bool>,
     target: Engine,
     /// Entries had attributes that only Shard files can hold.
     loses_facts: bool,
     order: Order,
-    narrower: Narrower<'a>,
+    metadata_filter: MetadataFilter<'a>,
     place: usize,
     /// Linked files that were skipped, and whether that was for damage.
     missing: HashMap<EntryPath, bool>,
@@ -141,7 +141,7 @@ impl<'a> Exporter<'a> {
         let scattered = if target == Engine::Tar { Scattered::After } else { Scattered::Before };
         let order = Order::new(archive, selection, scattered, options.keep_going, monitor)?;
         report_index_state(archive, options.keep_going, monitor)?;
-        let narrower = Narrower::new(&options.metadata);
+        let metadata_filter = MetadataFilter::new(&options.metadata);
         let omitted = if selection.is_none() { archive.skipped_entries() } else { 0 };
         let stats = Stats { skipped: order.unreadable() + omitted, ..Stats::default() };
         Ok(Self {
@@ -149,12 +149,12 @@ impl<'a> Exporter<'a> {
             monitor,
             stats,
             options,
-            ledger: Ledger::new(options.limits),
+            limit_counter: LimitCounter::new(options.limits),
             refused: Cell::new(false),
             target,
             loses_facts: false,
             order,
-            narrower,
+            metadata_filter,
             place: 0,
             missing: HashMap::new(),
         })
@@ -184,7 +184,7 @@ impl<'a> Exporter<'a> {
             }
             self.monitor.current(stored.path.as_bytes());
             let mut entry = stored.clone();
-            self.narrower.narrow(&mut entry);
+            self.metadata_filter.narrow(&mut entry);
             if !matches!(self.target, Engine::Shard | Engine::Nra4)
                 && entry.metadata.attributes.iter().any(shard::is_shard_attribute)
             {
@@ -210,7 +210,7 @@ impl<'a> Exporter<'a> {
         self.stats.written.content_bytes = self.stats.written.content_bytes.saturating_add(content);
         self.stats.written.entries += 1;
         self.stats.written.files += u64::from(entry.kind == Kind::File);
-        self.ledger.entry()
+        self.limit_counter.entry()
     }
 
     /// Returns whether content has to be read once before its entry is written: damage must be
@@ -227,14 +227,14 @@ impl<'a> Exporter<'a> {
                 Part::Data(bytes) => bytes.len() as u64,
                 Part::Hole(len) => len,
             };
-            self.ledger.content(len, self.archive.info().archive_bytes).inspect_err(|_| self.refused.set(true))?;
+            self.limit_counter.content(len, self.archive.info().archive_bytes).inspect_err(|_| self.refused.set(true))?;
             sink(part)
         })
     }
 
     /// As [`content`](Self::content), for content that is read again to be written.
     pub(super) fn trial(&self, entry: &Entry, sink: &mut dyn FnMut(Part<'_>) -> Result<()>) -> Result<()> {
-        self.ledger.on_trial(|| self.content(entry, sink))
+        self.limit_counter.on_trial(|| self.content(entry, sink))
     }
 
     /// Reports that an entry was written.

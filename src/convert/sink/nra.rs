@@ -12,13 +12,13 @@ mod store;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-pub(crate) use self::store::{Broken, Special};
+pub(crate) use self::store::{Broken, SourceFact};
 
 use self::store::Store;
 use super::loss::{report_index_state, warn_archive_losses, warn_unencrypted};
 use super::output::{Destination, Output, named};
-use crate::limits::{Ledger, Limits};
-use crate::metadata::Narrower;
+use crate::limits::{LimitCounter, Limits};
+use crate::metadata::MetadataFilter;
 use crate::options::Options;
 use crate::pipeline::{EntrySource, read_ahead};
 use crate::source::{ArchiveSource, Indexed, Opened, StreamSource};
@@ -101,7 +101,7 @@ fn write_output(input: Opened<'_>, output: Output, sink: &NraSink, options: &Opt
         if writer_options.message.is_empty() {
             writer_options.message.clone_from(&info.message);
         }
-        writer_options.attributes.extend(Narrower::new(&options.metadata).whole(&info.attributes));
+        writer_options.attributes.extend(MetadataFilter::new(&options.metadata).whole(&info.attributes));
         // Selecting entries and skipping damaged ones works entry by entry, not on blocks.
         let is_copied = !options.keep_going && !archive.is_index_damaged() && !sink.recompress && selection.is_none();
         if let Some(archive) = NraReader::downcast(&**archive).filter(|_| is_copied) {
@@ -114,7 +114,7 @@ fn write_output(input: Opened<'_>, output: Output, sink: &NraSink, options: &Opt
         Opened::Indexed(input) => Arc::new(AtomicU64::new(input.archive.info().archive_bytes)),
     };
     let mut store = Store::new(&mut writer, limits, stored, options.keep_going, monitor);
-    let mut run = |readers: &dyn EntrySource<Special>, places| {
+    let mut run = |readers: &dyn EntrySource<SourceFact>, places| {
         let mut take = |placed, batch: &_| store.take(placed, batch);
         read_ahead(readers, places, options.threads, read_bytes, monitor, &mut take)
     };
@@ -163,12 +163,12 @@ fn copy(
     monitor: &dyn Monitor,
 ) -> Result<Stats> {
     let mut writer = Writer::create(output, writer_options)?;
-    let ledger = Ledger::new(options.limits);
-    let mut narrower = Narrower::new(&options.metadata);
+    let limit_counter = LimitCounter::new(options.limits);
+    let mut metadata_filter = MetadataFilter::new(&options.metadata);
     let mut narrow = |entry: &mut Entry| {
-        ledger.entry()?;
-        ledger.bytes(entry.size)?;
-        narrower.narrow(entry);
+        limit_counter.entry()?;
+        limit_counter.bytes(entry.size)?;
+        metadata_filter.narrow(entry);
         Ok(())
     };
     compact::copy(archive, &mut writer, &mut narrow, monitor)?;

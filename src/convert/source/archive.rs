@@ -4,13 +4,13 @@ use std::collections::HashMap;
 
 use super::input::Indexed;
 use super::order::{Arrangement, Scattered};
-use crate::limits::{Ledger, Limits};
-use crate::metadata::Narrower;
+use crate::limits::{LimitCounter, Limits};
+use crate::metadata::MetadataFilter;
 use crate::options::Options;
 use crate::pipeline::{Content, EntryPart, EntryReader, EntrySource, HASHED_HOLES_MAX, Outlet, Stopped};
 use crate::select::Selection;
 use crate::sink::loss::report_index_state;
-use crate::sink::nra::Special;
+use crate::sink::nra::SourceFact;
 use crate::sink::within;
 use nra_format::archive::{Access, Archive, Part};
 use nra_format::chunker::WHOLE_MAX;
@@ -162,7 +162,7 @@ pub(crate) fn skip_unreadable(error: Error, path: Vec<u8>, keep_going: bool, mon
 pub(crate) struct ArchiveSource<'a> {
     pub(crate) archive: &'a dyn Archive,
     pub(crate) order: Order,
-    ledger: Ledger,
+    limit_counter: LimitCounter,
     options: &'a Options,
     monitor: &'a dyn Monitor,
 }
@@ -176,13 +176,13 @@ impl<'a> ArchiveSource<'a> {
         if !input.is_damaged {
             report_index_state(archive, options.keep_going, monitor)?;
         }
-        Ok(Self { archive, order, ledger: Ledger::new(limits), options, monitor })
+        Ok(Self { archive, order, limit_counter: LimitCounter::new(limits), options, monitor })
     }
 }
 
-impl EntrySource<Special> for ArchiveSource<'_> {
-    fn reader(&self) -> Box<dyn EntryReader<Special> + '_> {
-        Box::new(ArchiveReader { source: self, narrower: Narrower::new(&self.options.metadata) })
+impl EntrySource<SourceFact> for ArchiveSource<'_> {
+    fn reader(&self) -> Box<dyn EntryReader<SourceFact> + '_> {
+        Box::new(ArchiveReader { source: self, metadata_filter: MetadataFilter::new(&self.options.metadata) })
     }
 
     fn is_sequential(&self) -> bool {
@@ -192,25 +192,25 @@ impl EntrySource<Special> for ArchiveSource<'_> {
 
 struct ArchiveReader<'a> {
     source: &'a ArchiveSource<'a>,
-    narrower: Narrower<'a>,
+    metadata_filter: MetadataFilter<'a>,
 }
 
-impl EntryReader<Special> for ArchiveReader<'_> {
-    fn read_entry(&mut self, place: u32, outlet: &mut Outlet<Special>) -> Result<(), Stopped> {
-        let ArchiveSource { archive, order, ledger, .. } = self.source;
+impl EntryReader<SourceFact> for ArchiveReader<'_> {
+    fn read_entry(&mut self, place: u32, outlet: &mut Outlet<SourceFact>) -> Result<(), Stopped> {
+        let ArchiveSource { archive, order, limit_counter, .. } = self.source;
         let mut entry = match order.entry(*archive, place as usize) {
             Ok(entry) => entry,
             Err(error) => return self.failed(place, None, error, outlet),
         };
         let stored = entry.clone();
-        self.narrower.narrow(&mut entry);
+        self.metadata_filter.narrow(&mut entry);
         entry.link_group = 0;
-        if let Err(error) = ledger.entry() {
-            outlet.push(place, None, EntryPart::Other(Special::Failed(Box::new(error), None)));
+        if let Err(error) = limit_counter.entry() {
+            outlet.push(place, None, EntryPart::Other(SourceFact::Failed(Box::new(error), None)));
             return Ok(());
         }
         if let Some(target) = order.link(place as usize) {
-            outlet.push(place, None, EntryPart::Other(Special::Link(Box::new(entry), target.clone())));
+            outlet.push(place, None, EntryPart::Other(SourceFact::Link(Box::new(entry), target.clone())));
             return Ok(());
         }
         if entry.kind != Kind::File {
@@ -229,7 +229,7 @@ impl EntryReader<Special> for ArchiveReader<'_> {
                 Part::Data(bytes) => bytes.len() as u64,
                 Part::Hole(len) => len,
             };
-            if let Err(error) = ledger.content(len, stored_bytes) {
+            if let Err(error) = limit_counter.content(len, stored_bytes) {
                 beyond = Some(error);
                 return Err(Error::Cancelled);
             }
@@ -249,7 +249,7 @@ impl EntryReader<Special> for ArchiveReader<'_> {
             Err(error) => {
                 content.abandon(outlet);
                 if let Some(error) = beyond {
-                    outlet.push(place, None, EntryPart::Other(Special::Failed(Box::new(error), None)));
+                    outlet.push(place, None, EntryPart::Other(SourceFact::Failed(Box::new(error), None)));
                     return Ok(());
                 }
                 self.failed(place, Some(&stored), error, outlet)
@@ -260,7 +260,7 @@ impl EntryReader<Special> for ArchiveReader<'_> {
 
 impl ArchiveReader<'_> {
     /// Skips an unreadable entry, or fails.
-    fn failed(&self, place: u32, entry: Option<&Entry>, error: Error, outlet: &mut Outlet<Special>) -> Result<(), Stopped> {
+    fn failed(&self, place: u32, entry: Option<&Entry>, error: Error, outlet: &mut Outlet<SourceFact>) -> Result<(), Stopped> {
         let path = entry.map_or_else(Vec::new, |entry| entry.path.as_bytes().to_vec());
         let Err(error) = skip_unreadable(error, path, self.source.options.keep_going, self.source.monitor) else {
             if entry.is_none() {
@@ -272,7 +272,7 @@ impl ArchiveReader<'_> {
             Some(entry) => within(error, &entry.path),
             None => error,
         };
-        outlet.push(place, None, EntryPart::Other(Special::Failed(Box::new(error), None)));
+        outlet.push(place, None, EntryPart::Other(SourceFact::Failed(Box::new(error), None)));
         Ok(())
     }
 }

@@ -10,7 +10,7 @@ pub(crate) mod walk;
 
 pub(crate) use archive::ArchiveSource;
 pub(crate) use archive::{Order, skip_unreadable};
-pub use files::{Input, InputIsOutput, WalkSource, default_output};
+pub use files::{Input, InputIsOutput, WalkSource, pack_output};
 pub use input::reads_in_order;
 pub(crate) use input::{Indexed, Opened, open, open_indexed};
 pub(crate) use order::Scattered;

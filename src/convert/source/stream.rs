@@ -4,10 +4,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::input::Shape;
-use crate::limits::{Ledger, Limits};
-use crate::metadata::{MetadataPolicy, Narrower};
+use crate::limits::{LimitCounter, Limits};
+use crate::metadata::{MetadataFilter, MetadataPolicy};
 use crate::pipeline::{BATCH_PARTS, Content, EntryPart, EntryReader, EntrySource, HASHED_HOLES_MAX, Outlet, Stopped};
-use crate::sink::nra::{Broken, Special};
+use crate::sink::nra::{Broken, SourceFact};
 use nra_format::entry::{Entry, Kind, Metadata, Owner};
 use nra_format::error::{Error, Result};
 use nra_format::names::NameEncoding;
@@ -36,12 +36,12 @@ pub(crate) struct StreamSource<'a> {
     pub(crate) monitor: &'a dyn Monitor,
 }
 
-impl EntrySource<Special> for StreamSource<'_> {
-    fn reader(&self) -> Box<dyn EntryReader<Special> + '_> {
+impl EntrySource<SourceFact> for StreamSource<'_> {
+    fn reader(&self) -> Box<dyn EntryReader<SourceFact> + '_> {
         Box::new(StreamReader {
             source: self,
-            ledger: Ledger::new(self.limits),
-            narrower: Narrower::new(self.metadata),
+            limit_counter: LimitCounter::new(self.limits),
+            metadata_filter: MetadataFilter::new(self.metadata),
             path: Vec::new(),
             room: HASHED_HOLES_MAX,
             reported: 0,
@@ -51,8 +51,8 @@ impl EntrySource<Special> for StreamSource<'_> {
 
 struct StreamReader<'a> {
     source: &'a StreamSource<'a>,
-    ledger: Ledger,
-    narrower: Narrower<'a>,
+    limit_counter: LimitCounter,
+    metadata_filter: MetadataFilter<'a>,
     path: Vec<u8>,
     /// Bytes of holes that may still be hashed. Hashing holes takes time without any input, so
     /// content raises the limit.
@@ -88,8 +88,8 @@ impl From<Error> for End {
     }
 }
 
-impl EntryReader<Special> for StreamReader<'_> {
-    fn read_entry(&mut self, place: u32, outlet: &mut Outlet<Special>) -> Result<(), Stopped> {
+impl EntryReader<SourceFact> for StreamReader<'_> {
+    fn read_entry(&mut self, place: u32, outlet: &mut Outlet<SourceFact>) -> Result<(), Stopped> {
         let taken = self.source.stream.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(mut stream) = taken else { return Ok(()) };
         let mut content = None;
@@ -128,7 +128,7 @@ impl EntryReader<Special> for StreamReader<'_> {
                     }
                     Broken { path, kept }
                 });
-                outlet.push(place, None, EntryPart::Other(Special::Failed(Box::new(error), broken)));
+                outlet.push(place, None, EntryPart::Other(SourceFact::Failed(Box::new(error), broken)));
                 Ok(())
             }
         }
@@ -154,7 +154,7 @@ impl StreamReader<'_> {
         entry: &Entry,
         stream: &mut Ahead<Box<dyn ByteStream>>,
         content: &mut Option<Content>,
-        outlet: &mut Outlet<Special>,
+        outlet: &mut Outlet<SourceFact>,
     ) -> Result<(), End> {
         // Its length is unknown before its end.
         let file = content.insert(Content::begin(place, entry.clone(), u64::MAX, true, outlet)?);
@@ -165,7 +165,7 @@ impl StreamReader<'_> {
                 break;
             }
             let stored = self.stored();
-            self.ledger.content(len as u64, stored)?;
+            self.limit_counter.content(len as u64, stored)?;
             file.data(bytes, outlet)?;
             stream.consume(len);
         }
@@ -176,9 +176,9 @@ impl StreamReader<'_> {
     }
 
     /// Passes on comment and remarks of a tar archive, as far as it was read.
-    fn pass_comment(&self, place: u32, decoder: &mut Decoder, outlet: &mut Outlet<Special>) {
+    fn pass_comment(&self, place: u32, decoder: &mut Decoder, outlet: &mut Outlet<SourceFact>) {
         if let Some(comment) = decoder.comment() {
-            outlet.push(place, None, EntryPart::Other(Special::Message(comment)));
+            outlet.push(place, None, EntryPart::Other(SourceFact::Message(comment)));
         }
         for remark in decoder.take_remarks() {
             self.warn(Severity::Degraded, &[], remark);
@@ -194,7 +194,7 @@ impl StreamReader<'_> {
         decoder: &mut Decoder,
         stream: &mut Ahead<Box<dyn ByteStream>>,
         content: &mut Option<Content>,
-        outlet: &mut Outlet<Special>,
+        outlet: &mut Outlet<SourceFact>,
     ) -> Result<(), End> {
         loop {
             let input = stream.peek(self.source.monitor)?;
@@ -210,14 +210,14 @@ impl StreamReader<'_> {
                     Event::Data(bytes) => {
                         if let Some(content) = content {
                             let stored = self.source.stored.load(Ordering::Relaxed);
-                            self.ledger.content(bytes.len() as u64, stored)?;
+                            self.limit_counter.content(bytes.len() as u64, stored)?;
                             self.room = self.room.saturating_add(bytes.len() as u64).min(HASHED_HOLES_MAX);
                             content.data(bytes, outlet)?;
                         }
                     }
                     Event::Hole(len) => {
                         if let Some(content) = content {
-                            self.ledger.content(len, self.source.stored.load(Ordering::Relaxed))?;
+                            self.limit_counter.content(len, self.source.stored.load(Ordering::Relaxed))?;
                             content.hole(len, &mut self.room, outlet)?;
                         }
                     }
@@ -229,18 +229,18 @@ impl StreamReader<'_> {
                             outlet.flush(0)?;
                         }
                     }
-                    Event::Damage(error) => outlet.push(place, None, EntryPart::Other(Special::Hurt(error))),
+                    Event::Damage(error) => outlet.push(place, None, EntryPart::Other(SourceFact::Damaged(error))),
                     Event::Done => return Ok(()),
                 }
             }
             stream.consume(used);
             let stored = self.stored();
-            self.ledger.ratio(decoder.offset(), stored)?;
+            self.limit_counter.ratio(decoder.offset(), stored)?;
         }
     }
 
     /// Begins an entry. Returns its content if it is stored.
-    fn begin(&mut self, place: u32, member: &Member, outlet: &mut Outlet<Special>) -> Result<Option<Content>, End> {
+    fn begin(&mut self, place: u32, member: &Member, outlet: &mut Outlet<SourceFact>) -> Result<Option<Content>, End> {
         for remark in &member.remarks {
             self.warn(Severity::Degraded, &member.name, remark.clone());
         }
@@ -255,8 +255,8 @@ impl StreamReader<'_> {
         let path = match self.entry_path(&member.name, outlet, place) {
             Named::Entry(path) => path,
             Named::Top if kind == Kind::Directory => {
-                let top = self.narrower.top(Top::of_entry(&metadata, member.modified));
-                outlet.push(place, None, EntryPart::Other(Special::Top(top)));
+                let top = self.metadata_filter.top(Top::of_entry(&metadata, member.modified));
+                outlet.push(place, None, EntryPart::Other(SourceFact::Top(top)));
                 return Ok(None);
             }
             Named::Top => {
@@ -267,12 +267,12 @@ impl StreamReader<'_> {
             Named::Nothing => return Ok(None),
         };
         // The top directory and skipped names are not counted as entries.
-        self.ledger.entry()?;
+        self.limit_counter.entry()?;
         let mut entry = Entry::new(path, kind);
         entry.modified = member.modified;
         entry.device = member.device;
-        entry.metadata = self.narrower.share(metadata);
-        self.narrower.times(&mut entry);
+        entry.metadata = self.metadata_filter.share(metadata);
+        self.metadata_filter.times(&mut entry);
         match member.kind {
             MemberKind::File => {
                 return Ok(Some(Content::begin(place, entry, member.size, member.segments.is_none(), outlet)?));
@@ -281,7 +281,7 @@ impl StreamReader<'_> {
                 let mut target = Vec::new();
                 let cleaned = clean(&member.link, &mut target).ok().filter(|cleaned| *cleaned != Cleaned::Top);
                 match cleaned.and_then(|_| EntryPath::new(target).ok()) {
-                    Some(target) => outlet.push(place, None, EntryPart::Other(Special::Link(Box::new(entry), target))),
+                    Some(target) => outlet.push(place, None, EntryPart::Other(SourceFact::Link(Box::new(entry), target))),
                     None => {
                         let message = format!("skipped: hard link to the invalid path {}", Quoted::new(&member.link));
                         self.warn(Severity::Degraded, &member.name, message);
@@ -299,7 +299,7 @@ impl StreamReader<'_> {
         Ok(None)
     }
 
-    fn entry_path(&mut self, name: &[u8], outlet: &mut Outlet<Special>, place: u32) -> Named {
+    fn entry_path(&mut self, name: &[u8], outlet: &mut Outlet<SourceFact>, place: u32) -> Named {
         self.path.clear();
         match clean(name, &mut self.path) {
             Ok(Cleaned::Path) => {}

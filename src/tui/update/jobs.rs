@@ -120,7 +120,7 @@ pub fn ask_output(state: &mut State) {
         None => (name, false),
     };
     let output =
-        if is_nra { format!("{stem}.tar.zst") } else { target::default_output(Path::new(stem), None).display().to_string() };
+        if is_nra { format!("{stem}.tar.zst") } else { target::convert_output(Path::new(stem), None).display().to_string() };
     let title = format!("Convert {} to", state.archive.name);
     state.prompt(PromptKind::Convert, title, note, output);
 }

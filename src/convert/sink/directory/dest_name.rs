@@ -9,7 +9,7 @@ use rustix::io::Errno;
 
 use super::fault::Fault;
 use super::options::{Action, Overwrite};
-use super::rules::modified;
+use super::restore_rules::modified;
 use nra_format::entry::Timestamp;
 use nra_format::path::Quoted;
 
@@ -113,7 +113,7 @@ impl DestName {
         }
         let fail = |errno| Fault::system("rename", &self.name, errno);
         if self.action == Action::Backup {
-            set_aside(directory, &self.name).map_err(fail)?;
+            back_up(directory, &self.name).map_err(fail)?;
             return rename_exclusive(directory, &self.current, &self.name).map_err(fail);
         }
         rustix::fs::renameat(directory, &*self.current, directory, &*self.name).map_err(fail)?;
@@ -185,7 +185,7 @@ fn is_older(there: &Stat, time: Option<Timestamp>) -> bool {
 }
 
 /// Renames `name` to the first free backup name.
-pub(super) fn set_aside(directory: &OwnedFd, name: &[u8]) -> Result<(), Errno> {
+pub(super) fn back_up(directory: &OwnedFd, name: &[u8]) -> Result<(), Errno> {
     for number in 1..MAX_TRIES {
         let suffix = if number == 1 { "~".into() } else { format!("~{number}") };
         match rename_exclusive(directory, name, &[name, suffix.as_bytes()].concat()) {

@@ -10,11 +10,11 @@ use rustix::io::Errno;
 
 use super::buffered::BufferedContent;
 use super::dest_name::{DestName, Refusal};
+use super::extraction::{Extraction, Inode};
 use super::fault::Fault;
 use super::options::Action;
 use super::plan::Job;
-use super::rules::{Plan, SET_ID, mode};
-use super::run::{Inode, Run};
+use super::restore_rules::{Plan, SET_ID, mode};
 use super::selected::{SelectedEntry, split};
 use super::tree::{ROOT, Tree};
 use crate::source::walk::reason;
@@ -43,7 +43,7 @@ impl Memory {
     }
 
     /// Returns which metadata of a file is restored.
-    fn plan(&mut self, run: &Run<'_>, metadata: &Arc<Metadata>, group: Option<u32>) -> Plan {
+    fn plan(&mut self, run: &Extraction<'_>, metadata: &Arc<Metadata>, group: Option<u32>) -> Plan {
         match &self.plan {
             Some((known, of, plan)) if Arc::ptr_eq(known, metadata) && *of == group => plan.clone(),
             _ => {
@@ -97,7 +97,7 @@ impl Drop for Draft {
 /// Creates the file of `item` in directory number `parent` with its content, which is read unless
 /// it is `buffered`.
 pub(super) fn make_file(
-    run: &Run<'_>,
+    run: &Extraction<'_>,
     tree: &Tree,
     memory: &mut Memory,
     (item, parent): &Job,
@@ -121,7 +121,13 @@ pub(super) fn make_file(
 }
 
 /// Creates the file.
-pub(super) fn open(run: &Run<'_>, tree: &Tree, memory: &mut Memory, item: &SelectedEntry, parent: u32) -> Result<Draft, Fault> {
+pub(super) fn open(
+    run: &Extraction<'_>,
+    tree: &Tree,
+    memory: &mut Memory,
+    item: &SelectedEntry,
+    parent: u32,
+) -> Result<Draft, Fault> {
     let (_, name) = split(item.path());
     tree.check(parent)?;
     let directory = memory.directory(tree, parent).map_err(|errno| Fault::system("open its directory", name, errno))?;
@@ -139,7 +145,7 @@ pub(super) fn open(run: &Run<'_>, tree: &Tree, memory: &mut Memory, item: &Selec
 }
 
 /// Reads and writes the content in `range`. Holes are not written.
-pub(super) fn write_range(run: &Run<'_>, item: &SelectedEntry, file: &OwnedFd, range: Range<u64>) -> Result<(), Fault> {
+pub(super) fn write_range(run: &Extraction<'_>, item: &SelectedEntry, file: &OwnedFd, range: Range<u64>) -> Result<(), Fault> {
     let (archive, entry) = (run.archive, &item.entry);
     write(run, item, file, range.clone(), |sink| {
         if range == (0..entry.size) {
@@ -152,7 +158,7 @@ pub(super) fn write_range(run: &Run<'_>, item: &SelectedEntry, file: &OwnedFd, r
 
 /// Writes the content in `range`, which `content` passes on.
 fn write(
-    run: &Run<'_>,
+    run: &Extraction<'_>,
     item: &SelectedEntry,
     file: &OwnedFd,
     Range { start, end }: Range<u64>,
@@ -223,7 +229,7 @@ pub(super) fn write_at(file: &OwnedFd, mut bytes: &[u8], mut offset: u64, name: 
 }
 
 /// Restores the metadata of the file, and gives it its final name.
-pub(super) fn finish(run: &Run<'_>, tree: &Tree, item: &SelectedEntry, draft: &Draft) -> Result<Action, Fault> {
+pub(super) fn finish(run: &Extraction<'_>, tree: &Tree, item: &SelectedEntry, draft: &Draft) -> Result<Action, Fault> {
     let (file, plan) = (&draft.file, &draft.plan);
     let name = split(item.path()).1;
     let mut bits = plan.mode;
@@ -255,7 +261,7 @@ pub(super) fn finish(run: &Run<'_>, tree: &Tree, item: &SelectedEntry, draft: &D
 }
 
 /// Reports a file that is done.
-pub(super) fn report(run: &Run<'_>, tree: &Tree, item: &SelectedEntry, draft: &Draft, action: Action) {
+pub(super) fn report(run: &Extraction<'_>, tree: &Tree, item: &SelectedEntry, draft: &Draft, action: Action) {
     run.done(item, &final_path(tree, draft), action);
 }
 
@@ -270,7 +276,7 @@ pub(super) fn is_acl(name: &[u8]) -> bool {
 
 /// Sets the attributes that `which` selects with `set`, and warns about those that fail.
 pub(super) fn set_xattrs(
-    run: &Run<'_>,
+    run: &Extraction<'_>,
     item: &SelectedEntry,
     which: impl Fn(&[u8]) -> bool,
     set: impl Fn(&[u8], &[u8]) -> Result<(), Errno>,
@@ -292,7 +298,7 @@ pub(super) enum Linked {
 }
 
 /// Links `item` to the first created file of its link group, if possible.
-pub(super) fn link(run: &Run<'_>, tree: &Tree, item: &SelectedEntry, parent: u32) -> Result<Linked, Fault> {
+pub(super) fn link(run: &Extraction<'_>, tree: &Tree, item: &SelectedEntry, parent: u32) -> Result<Linked, Fault> {
     let Some(leader) = run.leader(item) else { return Ok(Linked::Alone) };
     let (leader_directory, leader_name) = split(&leader.path);
     let name = split(item.path()).1;

@@ -4,9 +4,9 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::extraction::Extraction;
 use super::fault::Fault;
 use super::files::{self, Draft, Memory};
-use super::run::Run;
 use super::selected::SelectedEntry;
 use super::tree::Tree;
 use nra_format::error::Result;
@@ -45,7 +45,7 @@ impl Large {
     /// Writes a part. The first caller creates the file, the last one finishes it.
     pub(super) fn write(
         &self,
-        run: &Run<'_>,
+        run: &Extraction<'_>,
         tree: &Tree,
         memory: &mut Memory,
         (item, parent): &(SelectedEntry, u32),

@@ -16,16 +16,16 @@
 mod buffered;
 mod conflicts;
 mod dest_name;
+mod extraction;
 mod fault;
 mod files;
 mod large;
-mod nodes;
 mod options;
 mod plan;
+mod restore_rules;
 mod root;
-mod rules;
-mod run;
 mod selected;
+mod special_files;
 mod tree;
 mod work;
 
@@ -37,6 +37,7 @@ use crate::options::Options;
 use crate::select::Selection;
 use crate::stats::Stats;
 use conflicts::{ConflictFinder, Decisions, Expected};
+use extraction::Extraction;
 use fault::Fault;
 use nra_format::archive::{Access, Archive};
 use nra_format::entry::{Attribute, Entry, Metadata};
@@ -45,7 +46,6 @@ use nra_format::progress::{Counter, Monitor, Warning};
 use nra_format::top::Top;
 use plan::{Batch, Collisions, Planner};
 use root::Root;
-use run::Run;
 use selected::{SelectedEntry, Sums};
 use tree::{ROOT, Tree, is_dated};
 
@@ -93,7 +93,7 @@ fn extract_to(
     // An archive without entries is a directory without any.
     let folder = selected.sums.several || selected.sums.entries == 0 && selection.is_all();
     let root = Root::find(&options.sink.target, folder)?;
-    let mut run = Run::new(archive, options, monitor, &root.path);
+    let mut run = Extraction::new(archive, options, monitor, &root.path);
     run.lost(selected.lost, if selection.is_all() { archive.skipped_entries() } else { 0 });
     let mut collisions = Collisions::new(is_ambiguous(options));
     let decisions = find_conflicts(&selected, &root, &mut |item, expected| {
@@ -114,7 +114,7 @@ fn extract_to(
         return Ok(run.stats());
     }
     run.decisions = decisions;
-    // Patterns that match nothing are an error. Rules may exclude all entries.
+    // Patterns that match nothing are an error. RestoreRules may exclude all entries.
     if selected.sums.entries == 0 && !selection.has_only_rules() {
         return Ok(run.stats());
     }
@@ -293,7 +293,7 @@ fn is_ambiguous(options: &Settings<'_>) -> bool {
 }
 
 /// Creates everything, batch by batch.
-fn make_batches(run: &Run<'_>, mut tree: Tree, mut selected: Selected<'_>, budget: usize) -> Result<()> {
+fn make_batches(run: &Extraction<'_>, mut tree: Tree, mut selected: Selected<'_>, budget: usize) -> Result<()> {
     let mut planner = Planner::new(is_ambiguous(run.options));
     if let Some(held) = selected.held.take() {
         let mut batch = Batch::default();
@@ -322,12 +322,12 @@ fn make_batches(run: &Run<'_>, mut tree: Tree, mut selected: Selected<'_>, budge
 
 /// Creates one batch: directories from number `first` on, files, links, nodes. Then finishes the
 /// directories that don't stay open.
-fn make_batch(run: &Run<'_>, tree: &mut Tree, batch: Batch, first: u32, stays_open: impl Fn(u32) -> bool) -> Result<()> {
+fn make_batch(run: &Extraction<'_>, tree: &mut Tree, batch: Batch, first: u32, stays_open: impl Fn(u32) -> bool) -> Result<()> {
     let result = fill(run, tree, batch, first);
     // Also after an error, so that created directories get their permissions.
     let mut faults = Ok(());
     for number in (ROOT + 1..tree.len()).rev().filter(|number| !stays_open(*number) || result.is_err()) {
-        if let Err(fault) = nodes::finish_directory(run, tree, number) {
+        if let Err(fault) = special_files::finish_directory(run, tree, number) {
             let failed = match &tree.node(number).item {
                 Some(item) => run.failed(item, fault),
                 None => Ok(()),
@@ -338,13 +338,13 @@ fn make_batch(run: &Run<'_>, tree: &mut Tree, batch: Batch, first: u32, stays_op
     result.and(faults)
 }
 
-fn fill(run: &Run<'_>, tree: &mut Tree, batch: Batch, first: u32) -> Result<()> {
+fn fill(run: &Extraction<'_>, tree: &mut Tree, batch: Batch, first: u32) -> Result<()> {
     for (item, why) in batch.rejected {
         run.failed(&item, Fault::skip(why))?;
     }
     for number in first..tree.len() {
         run.monitor.check()?;
-        nodes::make_directory(run, tree, number)?;
+        special_files::make_directory(run, tree, number)?;
     }
     work::make_files(run, tree, batch.files)?;
     let mut memory = files::Memory::default();
@@ -354,7 +354,7 @@ fn fill(run: &Run<'_>, tree: &mut Tree, batch: Batch, first: u32) -> Result<()> 
     }
     for (item, parent) in batch.specials.iter().chain(&batch.symlinks) {
         run.monitor.check()?;
-        nodes::make_node(run, tree, item, *parent).or_else(|fault| run.failed(item, fault))?;
+        special_files::make_node(run, tree, item, *parent).or_else(|fault| run.failed(item, fault))?;
     }
     Ok(())
 }

@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 use super::files::is_acl;
 use super::options::DirectoryTarget;
-use super::rules::{Rules, mode, timestamps};
+use super::restore_rules::{RestoreRules, mode, timestamps};
 use super::tree::open_directory;
 use crate::source::walk::reason;
 use nra_format::entry::{Attribute, Kind, Metadata};
@@ -77,7 +77,7 @@ impl Root {
 
     /// Returns the handle, and whether the directory was created. A new one is private until
     /// [`finish`].
-    pub(super) fn make(&self, rules: &Rules) -> Result<(Arc<OwnedFd>, bool)> {
+    pub(super) fn make(&self, rules: &RestoreRules) -> Result<(Arc<OwnedFd>, bool)> {
         if let Some(handle) = &self.handle {
             return Ok((Arc::clone(handle), false));
         }
@@ -104,7 +104,7 @@ fn is_one_name(name: &[u8]) -> bool {
 
 /// Restores the metadata of the packed directory from `attributes` of the archive on a new target.
 /// Without such metadata the target gets the mode of any new directory.
-pub(super) fn finish(handle: &OwnedFd, path: &Path, attributes: &[Attribute], rules: &Rules, monitor: &dyn Monitor) {
+pub(super) fn finish(handle: &OwnedFd, path: &Path, attributes: &[Attribute], rules: &RestoreRules, monitor: &dyn Monitor) {
     let Top { mode: bits, owner, modified, xattrs } = Top::of_archive(attributes);
     let metadata = Metadata { mode: bits.unwrap_or(0), owner, attributes: xattrs.into() };
     rules.note_stripped(Kind::Directory, &metadata);
@@ -211,7 +211,7 @@ mod tests {
         let status = |path: &Path| rustix::fs::stat(path).unwrap().st_mode & 0o7777;
         let mut sink = DirectorySink::new(DirectoryTarget::Exactly(".".into()));
         sink.umask = Some(0o022);
-        let rules = Rules::new(&Settings { sink, options: &Options::default(), dry_run: false });
+        let rules = RestoreRules::new(&Settings { sink, options: &Options::default(), dry_run: false });
         let path = folder.path().join("above/target");
         let (handle, made) = Root::by_path(path.clone()).unwrap().make(&rules).unwrap();
         assert_eq!((made, status(&path)), (true, 0o700));

@@ -12,7 +12,7 @@ use rustix::fs::{Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::fault::Fault;
-use super::rules::modified;
+use super::restore_rules::modified;
 use super::selected::{SelectedEntry, joined};
 use crate::handles::HandleCache;
 use crate::proc::path_of;

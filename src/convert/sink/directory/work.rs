@@ -12,10 +12,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::buffered::BufferedContent;
+use super::extraction::Extraction;
 use super::files::{self, Linked, Memory};
 use super::large::{Large, PART};
 use super::plan::Job;
-use super::run::Run;
 use super::tree::Tree;
 use nra_format::archive::Archive;
 use nra_format::error::Result;
@@ -38,7 +38,7 @@ enum Task {
 /// # Errors
 ///
 /// The first error that ends the extraction.
-pub(super) fn make_files(run: &Run<'_>, tree: &Tree, mut jobs: Vec<Job>) -> Result<()> {
+pub(super) fn make_files(run: &Extraction<'_>, tree: &Tree, mut jobs: Vec<Job>) -> Result<()> {
     let is_sequential = run.archive.is_sequential();
     jobs.sort_by_cached_key(|(item, parent)| {
         let (block, offset) = item.entry.position();
@@ -94,7 +94,7 @@ pub(super) fn make_files(run: &Run<'_>, tree: &Tree, mut jobs: Vec<Job>) -> Resu
 
 /// Reads small files into memory and ends the turn. Larger files are not read, and the turn
 /// continues while they are written.
-fn read_small<'t>(run: &Run<'_>, jobs: &[Job], turn: Option<Turn<'t>>) -> (Vec<BufferedContent>, Option<Turn<'t>>) {
+fn read_small<'t>(run: &Extraction<'_>, jobs: &[Job], turn: Option<Turn<'t>>) -> (Vec<BufferedContent>, Option<Turn<'t>>) {
     if turn.is_none() || jobs.iter().any(|(item, _)| item.entry.size > MAX_TASK_BYTES) {
         return (Vec::new(), turn);
     }
@@ -102,7 +102,7 @@ fn read_small<'t>(run: &Run<'_>, jobs: &[Job], turn: Option<Turn<'t>>) -> (Vec<B
 }
 
 /// Creates a file that should be a hard link to an earlier one.
-pub(super) fn make_link(run: &Run<'_>, tree: &Tree, memory: &mut Memory, job: &Job) -> Result<()> {
+pub(super) fn make_link(run: &Extraction<'_>, tree: &Tree, memory: &mut Memory, job: &Job) -> Result<()> {
     let (item, parent) = job;
     let made = files::link(run, tree, item, *parent).and_then(|linked| {
         let refused = match linked {

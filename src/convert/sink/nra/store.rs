@@ -4,7 +4,7 @@ use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::limits::{Ledger, Limits};
+use crate::limits::{LimitCounter, Limits};
 use crate::pipeline::{Batch, EntryPart, Feed, Placed};
 use crate::sink::within;
 use nra_format::entry::{Entry, Kind};
@@ -18,7 +18,7 @@ use nra_format::top::Top;
 
 /// Facts of a container other than entries.
 #[derive(Debug)]
-pub(crate) enum Special {
+pub(crate) enum SourceFact {
     /// A further name of the entry that has this path.
     Link(Box<Entry>, EntryPath),
     /// Metadata of the top directory.
@@ -26,7 +26,7 @@ pub(crate) enum Special {
     /// A comment about the whole archive.
     Message(String),
     /// A damaged part of the input that was skipped.
-    Hurt(Box<Error>),
+    Damaged(Box<Error>),
     /// The input can't be read further.
     Failed(Box<Error>, Option<Broken>),
 }
@@ -61,7 +61,7 @@ pub(crate) struct Store<'a, W: Write + Send> {
     /// Hard links, each with the path of its target.
     links: Links<Target, (Entry, EntryPath)>,
     /// Counts targets of symlinks that hard links repeat: a few bytes of the input become many.
-    repeated: Ledger,
+    repeated: LimitCounter,
     /// Bytes of the input so far.
     stored: Arc<AtomicU64>,
 }
@@ -74,7 +74,7 @@ impl<'a, W: Write + Send> Store<'a, W> {
         keep_going: bool,
         monitor: &'a dyn Monitor,
     ) -> Self {
-        let repeated = Ledger::new(limits);
+        let repeated = LimitCounter::new(limits);
         Self { feed: Feed::new(writer), monitor, keep_going, failed: false, links: Links::default(), repeated, stored }
     }
 
@@ -84,13 +84,13 @@ impl<'a, W: Write + Send> Store<'a, W> {
     }
 
     /// Stores an part.
-    pub(crate) fn take(&mut self, placed: Placed<Special>, batch: &Batch<Special>) -> Result<()> {
+    pub(crate) fn take(&mut self, placed: Placed<SourceFact>, batch: &Batch<SourceFact>) -> Result<()> {
         let part = match placed.part {
-            EntryPart::Other(Special::Link(entry, target)) => return self.link(*entry, target),
-            EntryPart::Other(Special::Top(top)) => return self.feed.set_top(top),
-            EntryPart::Other(Special::Message(message)) => return self.feed.set_message(message),
-            EntryPart::Other(Special::Hurt(error)) => return self.hurt(*error),
-            EntryPart::Other(Special::Failed(error, entry)) => return self.fail(*error, entry.as_ref()),
+            EntryPart::Other(SourceFact::Link(entry, target)) => return self.link(*entry, target),
+            EntryPart::Other(SourceFact::Top(top)) => return self.feed.set_top(top),
+            EntryPart::Other(SourceFact::Message(message)) => return self.feed.set_message(message),
+            EntryPart::Other(SourceFact::Damaged(error)) => return self.damaged(*error),
+            EntryPart::Other(SourceFact::Failed(error, entry)) => return self.fail(*error, entry.as_ref()),
             part => part,
         };
         let (path, kind) = match &part {
@@ -125,7 +125,7 @@ impl<'a, W: Write + Send> Store<'a, W> {
         Ok(())
     }
 
-    fn hurt(&mut self, error: Error) -> Result<()> {
+    fn damaged(&mut self, error: Error) -> Result<()> {
         if !self.keep_going {
             return Err(error);
         }

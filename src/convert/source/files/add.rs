@@ -45,7 +45,7 @@ pub(crate) fn add(
     let store: Arc<dyn Store> = if dry_run.is_some() { Arc::new(Rehearsal(file)) } else { Arc::new(file) };
     let mut writer = Writer::append(store, writer_options).map_err(|error| named(error, name))?;
     let describer = Describer::new(source, options)?;
-    let known = Known::new(writer.snapshot()?, sink.update, sink.overwrite);
+    let known = ExistingEntries::new(writer.snapshot()?, sink.update, sink.overwrite);
     let job = Job { describer, source, options, own: vec![own], known: Some(known), dry_run, read_bytes, monitor };
     let (_, stats) = job.run(&mut walk, writer).map_err(|error| named(error, name))?;
     if stats.written.added + stats.written.replaced + stats.unchanged + stats.conflicts == 0 && stats.skipped > 0 {
@@ -69,7 +69,7 @@ pub(crate) fn add_to<W: Write + Send>(
     let mut walk = Walk::new(source.walk_options(options), resolved.starts)?;
     let describer = Describer::new(source, options)?;
     let read_bytes = options.writer(&WriterOptions::default()).1;
-    let known = Known::new(writer.snapshot()?, false, false);
+    let known = ExistingEntries::new(writer.snapshot()?, false, false);
     let job = Job { describer, source, options, own, known: Some(known), dry_run: None, read_bytes, monitor };
     job.fill(&mut walk, writer)
 }
@@ -81,7 +81,7 @@ pub(super) fn identity(archive: &Path) -> Result<(u64, u64)> {
 }
 
 /// The entries of the archive before the commit.
-pub(super) struct Known {
+pub(super) struct ExistingEntries {
     snapshot: Snapshot,
     /// Do not read files that the archive has with the same size and time.
     update: bool,
@@ -91,7 +91,7 @@ pub(super) struct Known {
 }
 
 /// How an entry compares with that of the archive.
-pub(super) enum Standing {
+pub(super) enum Comparison {
     /// It is new, or its content has to be read.
     New,
     /// The archive has its content with other metadata.
@@ -100,7 +100,7 @@ pub(super) enum Standing {
     Same,
 }
 
-impl Known {
+impl ExistingEntries {
     fn new(snapshot: Snapshot, update: bool, overwrite: bool) -> Self {
         Self { snapshot, update, overwrite, conflicts: AtomicU64::new(0) }
     }
@@ -122,17 +122,17 @@ impl Known {
     }
 
     /// Compares an entry; `size` is the length of a file, 0 for others.
-    pub(super) fn standing(&self, entry: &Entry, old: Option<&Entry>, size: u64) -> Standing {
-        let Some(old) = old.filter(|_| self.update) else { return Standing::New };
+    pub(super) fn standing(&self, entry: &Entry, old: Option<&Entry>, size: u64) -> Comparison {
+        let Some(old) = old.filter(|_| self.update) else { return Comparison::New };
         let what = |entry: &Entry| (entry.kind, entry.device, entry.implied);
         if what(old) != what(entry) || old.target != entry.target || old.size != size || !is_time(entry.modified, old) {
-            return Standing::New;
+            return Comparison::New;
         }
-        if is_same_metadata(&old.metadata, &entry.metadata) { Standing::Same } else { Standing::Touched }
+        if is_same_metadata(&old.metadata, &entry.metadata) { Comparison::Same } else { Comparison::Touched }
     }
 
     /// Returns the conflict of any entry below a directory.
-    pub(super) fn blocks(&self, directory: &EntryPath) -> Option<String> {
+    pub(super) fn conflict_above(&self, directory: &EntryPath) -> Option<String> {
         if self.overwrite {
             return None;
         }
@@ -147,7 +147,7 @@ impl Known {
     }
 
     /// Returns why an entry of this kind can't replace `old`.
-    pub(super) fn bars(&self, old: Option<&Entry>, kind: Kind) -> Option<String> {
+    pub(super) fn conflict_with(&self, old: Option<&Entry>, kind: Kind) -> Option<String> {
         let is_directory = old.filter(|_| !self.overwrite)?.kind == Kind::Directory;
         if is_directory == (kind == Kind::Directory) {
             return None;

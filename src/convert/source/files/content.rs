@@ -6,7 +6,7 @@ use rustix::fs::{SeekFrom, seek};
 use rustix::io::{Errno, pread, retry_on_intr};
 
 use super::skip::Failed;
-use super::store::Special;
+use super::store::FileFact;
 use crate::pipeline::{EntryPart, HASHED_HOLES_MAX, MIN_BUFFER, Outlet, hash_zeros, split_chunks};
 use crate::source::walk::Name;
 use nra_format::progress::Monitor;
@@ -54,7 +54,7 @@ pub(super) struct Stream<'a> {
 
 impl Stream<'_> {
     /// Reads up to the length at opening. Returns the number of bytes read.
-    pub(super) fn read(&mut self, monitor: &dyn Monitor, outlet: &mut Outlet<Special>) -> Result<u64, Failed> {
+    pub(super) fn read(&mut self, monitor: &dyn Monitor, outlet: &mut Outlet<FileFact>) -> Result<u64, Failed> {
         let mut at = 0;
         while at < self.file.size {
             let (start, end) = if self.sparse { self.next_data(at) } else { (at, self.file.size) };
@@ -85,7 +85,7 @@ impl Stream<'_> {
         (start, if end > start { end } else { self.file.size })
     }
 
-    fn hole(&mut self, len: u64, outlet: &mut Outlet<Special>) {
+    fn hole(&mut self, len: u64, outlet: &mut Outlet<FileFact>) {
         outlet.push(self.file.place, self.file.identity, EntryPart::Hole(len));
         self.holes = self.holes.saturating_add(len);
         if self.holes > HASHED_HOLES_MAX {
@@ -98,7 +98,7 @@ impl Stream<'_> {
 
     /// Reads bytes `start` to `end` and splits them into chunks. Returns the end of the bytes read,
     /// which is less than `end` if the file ends before.
-    fn data(&mut self, start: u64, end: u64, monitor: &dyn Monitor, outlet: &mut Outlet<Special>) -> Result<u64, Failed> {
+    fn data(&mut self, start: u64, end: u64, monitor: &dyn Monitor, outlet: &mut Outlet<FileFact>) -> Result<u64, Failed> {
         let mut at = start;
         let mut ended = false;
         outlet.make_room(MIN_BUFFER)?;

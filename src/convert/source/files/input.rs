@@ -47,7 +47,7 @@ impl Input {
 ///
 /// `Usage` without inputs; `Io` if the path of the first one ends without a name and its real path
 /// can't be found.
-pub fn default_output(inputs: &[Input]) -> Result<PathBuf> {
+pub fn pack_output(inputs: &[Input]) -> Result<PathBuf> {
     let first = inputs.first().ok_or_else(no_inputs)?;
     let location = first.location();
     let path = if is_plain(&location) { location } else { real_path(&location)? };
@@ -228,7 +228,7 @@ mod tests {
 
     #[test]
     fn default_output_is_next_to_first_input() {
-        let output = |path: &str| default_output(&[Input::new(path)]).unwrap();
+        let output = |path: &str| pack_output(&[Input::new(path)]).unwrap();
         assert_eq!(output("photos"), Path::new("photos.nra"));
         assert_eq!(output("x/photos/"), Path::new("x/photos.nra"));
         assert_eq!(output("/"), Path::new("root.nra"));
@@ -236,7 +236,7 @@ mod tests {
         let mut expected = here.clone().into_os_string();
         expected.push(".nra");
         assert_eq!(output("."), Path::new(&expected));
-        assert!(default_output(&[]).is_err());
+        assert!(pack_output(&[]).is_err());
     }
 
     #[test]

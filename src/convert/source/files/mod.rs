@@ -23,11 +23,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
-use self::add::Known;
+use self::add::ExistingEntries;
 pub(crate) use self::add::{add, add_to};
 use self::describe::{Describer, LastMetadata};
 use self::input::Resolved;
-pub use self::input::{Input, default_output};
+pub use self::input::{Input, pack_output};
 use self::plan::Plan;
 use self::read::Context;
 use self::sizes::expect_bytes;
@@ -189,7 +189,7 @@ struct Job<'a> {
     /// Files that are the archive itself.
     own: Vec<(u64, u64)>,
     /// The archive that is added to.
-    known: Option<Known>,
+    known: Option<ExistingEntries>,
     /// Receives the entries of a dry run, which reads no content.
     dry_run: Option<Visit<'a>>,
     /// Memory for reading ahead.
@@ -225,7 +225,7 @@ impl Job<'_> {
         if let Some(visit) = self.dry_run {
             store.visit(visit)?;
         }
-        Ok(Stats { conflicts: self.known.as_ref().map_or(0, Known::conflicts), ..store.stats() })
+        Ok(Stats { conflicts: self.known.as_ref().map_or(0, ExistingEntries::conflicts), ..store.stats() })
     }
 
     /// Stores a window: directories, then names in the order of storage. Returns the number of

@@ -8,13 +8,13 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, openat, readlinkat, statat};
 use rustix::io::{Errno, retry_on_intr};
 
-use super::add::{Known, Standing, keep_tags};
+use super::add::{Comparison, ExistingEntries, keep_tags};
 use super::content::{Opened, Stream, first_hole, read_front};
 use super::describe::{Describer, LastMetadata};
 use super::plan::Plan;
 use super::skip::{CHANGED_TYPE, Failed, OWN, SOCKET, broken_symlink};
-use super::store::Special;
-use crate::pipeline::{EntryPart, EntryReader, EntrySource, Outlet, Run, Stopped, hash_chunk};
+use super::store::FileFact;
+use crate::pipeline::{ByteRange, EntryPart, EntryReader, EntrySource, Outlet, Stopped, hash_chunk};
 use crate::source::walk::{AttributeReader, DirId, Facts, Handles, Name, NameKind, Tree, Window, join};
 use nra_format::chunker::WHOLE_MAX;
 use nra_format::entry::{Attribute, Entry, Kind};
@@ -49,7 +49,7 @@ pub(super) struct Context<'a> {
     /// Device and inode of files that must not be packed: the output.
     pub(super) own: &'a [(u64, u64)],
     /// The archive that is added to.
-    pub(super) known: Option<&'a Known>,
+    pub(super) known: Option<&'a ExistingEntries>,
     /// Names in the windows before this one: link groups are numbered by places across all of them.
     pub(super) links_before: u64,
     /// Defer files with names outside of this window.
@@ -73,14 +73,14 @@ pub(super) struct Reader<'a> {
     path: Vec<u8>,
 }
 
-impl EntrySource<Special> for Context<'_> {
-    fn reader(&self) -> Box<dyn EntryReader<Special> + '_> {
+impl EntrySource<FileFact> for Context<'_> {
+    fn reader(&self) -> Box<dyn EntryReader<FileFact> + '_> {
         Box::new(Reader::new(*self))
     }
 }
 
-impl EntryReader<Special> for Reader<'_> {
-    fn read_entry(&mut self, place: u32, outlet: &mut Outlet<Special>) -> Result<(), Stopped> {
+impl EntryReader<FileFact> for Reader<'_> {
+    fn read_entry(&mut self, place: u32, outlet: &mut Outlet<FileFact>) -> Result<(), Stopped> {
         self.read(place, true, outlet)
     }
 }
@@ -100,8 +100,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads the name at `place` into `outlet`. `as_link`: the result may be [`Special::Link`].
-    pub(super) fn read(&mut self, place: u32, as_link: bool, outlet: &mut Outlet<Special>) -> Result<(), Stopped> {
+    /// Reads the name at `place` into `outlet`. `as_link`: the result may be [`FileFact::Link`].
+    pub(super) fn read(&mut self, place: u32, as_link: bool, outlet: &mut Outlet<FileFact>) -> Result<(), Stopped> {
         let Context { window, plan, .. } = self.context;
         let name = &window.names[plan.name_at(place)];
         match self.read_name(place, name, as_link, outlet) {
@@ -131,7 +131,7 @@ impl<'a> Reader<'a> {
         let handle = handles.get(tree, directory)?;
         tree.stored_path(directory, &mut self.directory_path);
         let path = EntryPath::new(self.directory_path.as_slice()).ok();
-        self.blocked = path.and_then(|path| self.context.known?.blocks(&path));
+        self.blocked = path.and_then(|path| self.context.known?.conflict_above(&path));
         self.at = Some((directory, handle.clone()));
         Ok(handle)
     }
@@ -144,7 +144,7 @@ impl<'a> Reader<'a> {
         let path = EntryPath::new(self.path.as_slice()).map_err(|error| Failed::Skip(format!("skipped: {error}")))?;
         let Some(known) = self.context.known else { return Ok((path, None)) };
         let old = known.find(&path);
-        if let Some(message) = known.bars(old.as_ref(), kind).or_else(|| self.blocked.clone()) {
+        if let Some(message) = known.conflict_with(old.as_ref(), kind).or_else(|| self.blocked.clone()) {
             known.skip();
             return Err(Failed::Skip(message));
         }
@@ -165,7 +165,7 @@ impl<'a> Reader<'a> {
         Ok((entry, old))
     }
 
-    fn read_name(&mut self, place: u32, name: &Name, as_link: bool, outlet: &mut Outlet<Special>) -> Result<(), Failed> {
+    fn read_name(&mut self, place: u32, name: &Name, as_link: bool, outlet: &mut Outlet<FileFact>) -> Result<(), Failed> {
         let directory = self.enter(name.directory)?;
         match name.kind {
             NameKind::File if as_link && self.context.plan.is_repeated(place) => self.read_link(place, name, &directory, outlet),
@@ -179,7 +179,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads a further name of a file that is read at another place, as its status confirms.
-    fn read_link(&mut self, place: u32, name: &Name, directory: &OwnedFd, outlet: &mut Outlet<Special>) -> Result<(), Failed> {
+    fn read_link(&mut self, place: u32, name: &Name, directory: &OwnedFd, outlet: &mut Outlet<FileFact>) -> Result<(), Failed> {
         let bytes = self.context.window.name(name);
         let facts = Facts::new(&statat(directory, bytes, self.at_flags())?);
         if let Some(known) = self.context.known {
@@ -189,9 +189,9 @@ impl<'a> Reader<'a> {
             }
         }
         let part = if self.is_deferred(place, &facts) {
-            EntryPart::Other(Special::Defer)
+            EntryPart::Other(FileFact::Defer)
         } else {
-            EntryPart::Other(Special::Link(facts.identity))
+            EntryPart::Other(FileFact::Link(facts.identity))
         };
         outlet.push(place, Some(facts.identity), part);
         Ok(())
@@ -206,14 +206,14 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads a symlink, fifo or device.
-    fn read_node(&mut self, place: u32, name: &Name, directory: &OwnedFd, outlet: &mut Outlet<Special>) -> Result<(), Failed> {
+    fn read_node(&mut self, place: u32, name: &Name, directory: &OwnedFd, outlet: &mut Outlet<FileFact>) -> Result<(), Failed> {
         let bytes = self.context.window.name(name);
         let is_symlink = name.kind == NameKind::Symlink;
         let flags = if is_symlink { AtFlags::SYMLINK_NOFOLLOW } else { self.at_flags() };
         let facts = Facts::new(&statat(directory, bytes, flags)?);
         if self.context.own.contains(&facts.identity) {
             self.warn(Severity::Remark, name, OWN.to_owned());
-            outlet.push(place, None, EntryPart::Other(Special::Own));
+            outlet.push(place, None, EntryPart::Other(FileFact::Own));
             return Ok(());
         }
         let kind = match facts.file_type {
@@ -247,11 +247,11 @@ impl<'a> Reader<'a> {
         old: Option<&Entry>,
         size: u64,
         identity: Option<(u64, u64)>,
-    ) -> Option<EntryPart<Special>> {
+    ) -> Option<EntryPart<FileFact>> {
         match self.context.known?.standing(entry, old, size) {
-            Standing::New => None,
-            Standing::Touched => Some(EntryPart::Other(Special::Touched(Box::new(entry.clone())))),
-            Standing::Same => Some(EntryPart::Other(Special::Same(identity.map(|_| entry.path.clone())))),
+            Comparison::New => None,
+            Comparison::Touched => Some(EntryPart::Other(FileFact::Touched(Box::new(entry.clone())))),
+            Comparison::Same => Some(EntryPart::Other(FileFact::Same(identity.map(|_| entry.path.clone())))),
         }
     }
 
@@ -285,14 +285,14 @@ impl<'a> Reader<'a> {
         retry_on_intr(|| openat(directory, bytes, flags, Mode::empty()))
     }
 
-    /// Reads a file. `as_link`: the result for a further name may be [`Special::Link`].
+    /// Reads a file. `as_link`: the result for a further name may be [`FileFact::Link`].
     fn read_file(
         &mut self,
         place: u32,
         name: &Name,
         as_link: bool,
         directory: &OwnedFd,
-        outlet: &mut Outlet<Special>,
+        outlet: &mut Outlet<FileFact>,
     ) -> Result<(), Failed> {
         let bytes = self.context.window.name(name);
         let file = self.open(bytes, directory)?;
@@ -302,12 +302,12 @@ impl<'a> Reader<'a> {
         }
         if self.context.own.contains(&facts.identity) {
             self.warn(Severity::Remark, name, OWN.to_owned());
-            outlet.push(place, None, EntryPart::Other(Special::Own));
+            outlet.push(place, None, EntryPart::Other(FileFact::Own));
             return Ok(());
         }
         let identity = (facts.links > 1).then_some(facts.identity);
         if self.is_deferred(place, &facts) {
-            outlet.push(place, identity, EntryPart::Other(Special::Defer));
+            outlet.push(place, identity, EntryPart::Other(FileFact::Defer));
             return Ok(());
         }
         let mut attributes = Vec::new();
@@ -322,14 +322,14 @@ impl<'a> Reader<'a> {
         match self.compared(&entry, old.as_ref(), facts.size, identity) {
             // The names of one file stay together: it is stored again, and the others become links
             // to it.
-            Some(EntryPart::Other(Special::Touched(_))) if identity.is_some() => {
+            Some(EntryPart::Other(FileFact::Touched(_))) if identity.is_some() => {
                 if let Some(identity) = identity.filter(|_| as_link) {
-                    outlet.push(place, Some(identity), EntryPart::Other(Special::Link(identity)));
+                    outlet.push(place, Some(identity), EntryPart::Other(FileFact::Link(identity)));
                     return Ok(());
                 }
             }
             // The file had several names before, and has one now.
-            Some(EntryPart::Other(Special::Same(_))) if identity.is_none() && old.is_some_and(|old| old.link_group != 0) => {}
+            Some(EntryPart::Other(FileFact::Same(_))) if identity.is_none() && old.is_some_and(|old| old.link_group != 0) => {}
             Some(part) => {
                 outlet.push(place, identity, part);
                 return Ok(());
@@ -373,7 +373,13 @@ impl<'a> Reader<'a> {
         self.read_whole(&opened, entry, &facts, outlet)
     }
 
-    fn read_whole(&mut self, file: &Opened<'_>, entry: Entry, facts: &Facts, outlet: &mut Outlet<Special>) -> Result<(), Failed> {
+    fn read_whole(
+        &mut self,
+        file: &Opened<'_>,
+        entry: Entry,
+        facts: &Facts,
+        outlet: &mut Outlet<FileFact>,
+    ) -> Result<(), Failed> {
         let Opened { place, identity, name, .. } = *file;
         let size = usize::try_from(file.size).expect("small files fit in memory");
         // Reading one more byte detects growth, and saves the read that finds the end.
@@ -390,7 +396,7 @@ impl<'a> Reader<'a> {
             outlet.push(place, identity, EntryPart::Plain(entry));
             return Ok(());
         }
-        let run = Run { start, len };
+        let run = ByteRange { start, len };
         outlet.batch.filled += len;
         let piece = hash_chunk(outlet.batch.run(run), run);
         outlet.push(place, identity, EntryPart::Whole(entry, piece));

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::io::Write;
 
-use super::add::{KeptName, Known, Standing, keep_tags, touch};
+use super::add::{Comparison, ExistingEntries, KeptName, keep_tags, touch};
 use super::read::{Context, Reader};
 use crate::pipeline::{Batch, EntryPart, Feed, Placed, Visit, read_ahead, read_one};
 use crate::source::walk::{Window, join};
@@ -16,7 +16,7 @@ use nra_format::progress::{Counter, Monitor, Warning};
 
 /// Facts of files on disk other than entries.
 #[derive(Debug)]
-pub(super) enum Special {
+pub(super) enum FileFact {
     /// A further name of an inode that precedes it in the order; device and inode.
     Link((u64, u64)),
     /// Some names of this inode may be in a later window, with which it is stored.
@@ -102,11 +102,11 @@ impl<'a, W: Write + Send> Store<'a, W> {
         read_ahead(&context, places, threads, read_bytes, context.monitor, &mut |placed, batch| self.take(placed, batch, context))
     }
 
-    fn take(&mut self, placed: Placed<Special>, batch: &Batch<Special>, context: Context<'_>) -> Result<()> {
+    fn take(&mut self, placed: Placed<FileFact>, batch: &Batch<FileFact>, context: Context<'_>) -> Result<()> {
         let Placed { place, identity, part } = placed;
         match part {
-            EntryPart::Other(Special::Own) => {}
-            EntryPart::Other(Special::Same(path)) => {
+            EntryPart::Other(FileFact::Own) => {}
+            EntryPart::Other(FileFact::Same(path)) => {
                 self.keep(context.monitor);
                 if let (Some(identity), Some(path)) = (identity, path)
                     && context.plan.names_of_inode(place) > 1
@@ -114,9 +114,9 @@ impl<'a, W: Write + Send> Store<'a, W> {
                     self.kept.insert(place, (identity, path));
                 }
             }
-            EntryPart::Other(Special::Touched(entry)) => self.touch(&entry, context.monitor)?,
-            EntryPart::Other(Special::Link(identity)) => self.link(place, identity, context)?,
-            EntryPart::Other(Special::Defer) => {
+            EntryPart::Other(FileFact::Touched(entry)) => self.touch(&entry, context.monitor)?,
+            EntryPart::Other(FileFact::Link(identity)) => self.link(place, identity, context)?,
+            EntryPart::Other(FileFact::Defer) => {
                 let name = &context.window.names[context.plan.name_at(place)];
                 self.deferred.push(name.directory, name.kind, name.inode, context.window.name(name));
             }
@@ -139,10 +139,15 @@ impl<'a, W: Write + Send> Store<'a, W> {
     /// # Errors
     ///
     /// As [`Feed::add`].
-    pub(super) fn add_directory(&mut self, mut entry: Entry, known: Option<&Known>, monitor: &dyn Monitor) -> Result<()> {
+    pub(super) fn add_directory(
+        &mut self,
+        mut entry: Entry,
+        known: Option<&ExistingEntries>,
+        monitor: &dyn Monitor,
+    ) -> Result<()> {
         let old = known.and_then(|known| known.find(&entry.path));
         if let Some(known) = known {
-            let barred = known.bars(old.as_ref(), entry.kind).or_else(|| known.blocks(&entry.path.parent()?));
+            let barred = known.conflict_with(old.as_ref(), entry.kind).or_else(|| known.conflict_above(&entry.path.parent()?));
             if let Some(message) = barred {
                 known.skip();
                 self.feed.skip();
@@ -151,13 +156,13 @@ impl<'a, W: Write + Send> Store<'a, W> {
             }
             keep_tags(&mut entry, old.as_ref());
         }
-        match known.map_or(Standing::New, |known| known.standing(&entry, old.as_ref(), 0)) {
-            Standing::New => {
+        match known.map_or(Comparison::New, |known| known.standing(&entry, old.as_ref(), 0)) {
+            Comparison::New => {
                 self.list(&entry.path, Kind::Directory);
                 self.feed.add(entry, NewContent::None, monitor).map(drop)
             }
-            Standing::Touched => self.touch(&entry, monitor),
-            Standing::Same => {
+            Comparison::Touched => self.touch(&entry, monitor),
+            Comparison::Same => {
                 self.keep(monitor);
                 Ok(())
             }

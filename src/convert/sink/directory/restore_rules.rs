@@ -41,7 +41,7 @@ pub(super) struct Plan {
 }
 
 /// Decides which metadata of each entry is restored.
-pub(super) struct Rules {
+pub(super) struct RestoreRules {
     root: bool,
     /// Bits removed from the modes of entries.
     mask: u32,
@@ -65,7 +65,7 @@ pub(super) struct Rules {
     privileged: AtomicU64,
 }
 
-impl Rules {
+impl RestoreRules {
     /// Sets up the rules for this process.
     pub(super) fn new(options: &Settings<'_>) -> Self {
         let Settings { sink, options: Options { metadata, .. }, .. } = options;
@@ -146,7 +146,7 @@ impl Rules {
         }
     }
 
-    /// Warns about the entries that [`Rules::note_stripped`] counted.
+    /// Warns about the entries that [`RestoreRules::note_stripped`] counted.
     pub(super) fn warn_stripped(&self, monitor: &dyn Monitor) {
         let warn = |count: &AtomicU64, what: &str, why: &str| {
             let entries = match count.load(Ordering::Relaxed) {
@@ -264,12 +264,12 @@ mod tests {
     use super::*;
     use crate::sink::directory::{DirectorySink, DirectoryTarget};
 
-    fn rules(change: impl FnOnce(&mut DirectorySink<'_>, &mut Options)) -> Rules {
+    fn rules(change: impl FnOnce(&mut DirectorySink<'_>, &mut Options)) -> RestoreRules {
         let mut sink = DirectorySink::new(DirectoryTarget::Exactly(".".into()));
         sink.umask = Some(0o027);
         let mut options = Options::default();
         change(&mut sink, &mut options);
-        Rules::new(&Settings { sink, options: &options, dry_run: false })
+        RestoreRules::new(&Settings { sink, options: &options, dry_run: false })
     }
 
     #[test]
@@ -312,7 +312,7 @@ mod tests {
         let attribute = |name: &[u8]| Attribute { namespace: Namespace::Xattr, name: name.into(), value: [1].into() };
         let attributes = [attribute(CAPABILITY), attribute(b"user.x")].into();
         let metadata = Metadata { attributes, ..Metadata::default() };
-        let names = |rules: &Rules| rules.attributes(&metadata).map(|a| a.name.to_vec()).collect::<Vec<_>>();
+        let names = |rules: &RestoreRules| rules.attributes(&metadata).map(|a| a.name.to_vec()).collect::<Vec<_>>();
         assert_eq!(names(&rules(|_, _| {})), [b"user.x".to_vec()]);
         assert!(names(&rules(|_, options| options.metadata.xattrs = false)).is_empty());
     }

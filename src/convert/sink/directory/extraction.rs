@@ -10,7 +10,7 @@ use super::conflicts::Decisions;
 use super::dest_name::{DestName, Refusal};
 use super::fault::Fault;
 use super::options::{Action, DirectoryStats, Event, Overwrite};
-use super::rules::Rules;
+use super::restore_rules::RestoreRules;
 use super::selected::{SelectedEntry, joined, shown, split};
 use super::tree::ROOT;
 use crate::source::walk::reason;
@@ -32,7 +32,7 @@ pub(super) struct Inode {
 
 /// The first file of a hard link group that was created. Others become links to it.
 #[derive(Debug, Clone)]
-pub(super) struct Leader {
+pub(super) struct FirstLink {
     /// Path below the target.
     pub path: Box<[u8]>,
     /// Identity of the file.
@@ -42,30 +42,30 @@ pub(super) struct Leader {
 }
 
 /// One extraction.
-pub(super) struct Run<'a> {
+pub(super) struct Extraction<'a> {
     /// Source of the content.
     pub archive: &'a dyn Archive,
     /// The settings.
     pub options: &'a Settings<'a>,
     /// Which metadata is restored.
-    pub rules: Rules,
+    pub rules: RestoreRules,
     /// Receives progress and warnings.
     pub monitor: &'a dyn Monitor,
     /// How conflicts are resolved.
     pub decisions: Decisions,
     /// Path of the target, for messages.
     pub target: Vec<u8>,
-    leaders: Mutex<HashMap<u64, Leader>>,
+    leaders: Mutex<HashMap<u64, FirstLink>>,
     stats: Mutex<DirectoryStats>,
 }
 
-impl<'a> Run<'a> {
+impl<'a> Extraction<'a> {
     /// Starts an extraction to `target`.
     pub(super) fn new(archive: &'a dyn Archive, options: &'a Settings<'a>, monitor: &'a dyn Monitor, target: &Path) -> Self {
         Self {
             archive,
             options,
-            rules: Rules::new(options),
+            rules: RestoreRules::new(options),
             monitor,
             decisions: Decisions::default(),
             target: target.as_os_str().as_encoded_bytes().to_vec(),
@@ -203,15 +203,15 @@ impl<'a> Run<'a> {
 
     /// Remembers a file that others of its link group may become links to.
     pub(super) fn lead(&self, item: &SelectedEntry, path: &[u8], inode: Inode) {
-        let leader = Leader { path: path.into(), inode, size: item.entry.size, location: item.entry.location.clone() };
+        let leader = FirstLink { path: path.into(), inode, size: item.entry.size, location: item.entry.location.clone() };
         self.leaders.lock().unwrap_or_else(PoisonError::into_inner).entry(item.entry.link_group).or_insert(leader);
     }
 
     /// Returns the file that `item` can be linked to: of the same group and, since the group may be
     /// false, with the same content.
-    pub(super) fn leader(&self, item: &SelectedEntry) -> Option<Leader> {
+    pub(super) fn leader(&self, item: &SelectedEntry) -> Option<FirstLink> {
         let leaders = self.leaders.lock().unwrap_or_else(PoisonError::into_inner);
-        let same = |leader: &&Leader| leader.size == item.entry.size && leader.location == item.entry.location;
+        let same = |leader: &&FirstLink| leader.size == item.entry.size && leader.location == item.entry.location;
         leaders.get(&item.entry.link_group).filter(same).cloned()
     }
 

@@ -5,12 +5,12 @@ use std::os::fd::OwnedFd;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, XattrFlags};
 use rustix::io::Errno;
 
-use super::dest_name::{NAME_EXISTS, OTHER_IN_THE_WAY, Refusal, is_replaced, other_names, set_aside};
+use super::dest_name::{NAME_EXISTS, OTHER_IN_THE_WAY, Refusal, back_up, is_replaced, other_names};
+use super::extraction::Extraction;
 use super::fault::Fault;
 use super::files::{is_acl, set_xattrs};
 use super::options::{Action, Overwrite};
-use super::rules::mode;
-use super::run::Run;
+use super::restore_rules::mode;
 use super::selected::{SelectedEntry, split};
 use super::tree::{Made, Tree, chmod_handle};
 use crate::proc::path_of;
@@ -18,7 +18,7 @@ use nra_format::entry::Kind;
 use nra_format::error::Result;
 
 /// Creates a symlink, fifo or device in directory number `parent`.
-pub(super) fn make_node(run: &Run<'_>, tree: &Tree, item: &SelectedEntry, parent: u32) -> Result<(), Fault> {
+pub(super) fn make_node(run: &Extraction<'_>, tree: &Tree, item: &SelectedEntry, parent: u32) -> Result<(), Fault> {
     let entry = &item.entry;
     let name = split(item.path()).1;
     tree.check(parent)?;
@@ -54,11 +54,11 @@ fn make(item: &SelectedEntry, directory: &OwnedFd, name: &[u8]) -> Result<(), Er
 
 /// Restores the metadata of a file that can't be opened.
 fn restore_metadata(
-    run: &Run<'_>,
+    run: &Extraction<'_>,
     item: &SelectedEntry,
     directory: &OwnedFd,
     name: &[u8],
-    plan: &super::rules::Plan,
+    plan: &super::restore_rules::Plan,
 ) -> Result<(), Fault> {
     let entry = &item.entry;
     if let Some((user, group)) = plan.ids() {
@@ -86,7 +86,7 @@ fn restore_metadata(
 }
 
 /// Creates directory `number` of the tree, whose parent precedes it.
-pub(super) fn make_directory(run: &Run<'_>, tree: &mut Tree, number: u32) -> Result<()> {
+pub(super) fn make_directory(run: &Extraction<'_>, tree: &mut Tree, number: u32) -> Result<()> {
     let made = tree.check(tree.node(number).parent()).and_then(|()| make_or_find(run, tree, number));
     if made.is_err() {
         tree.node_mut(number).made = Made::Failed;
@@ -110,7 +110,7 @@ pub(super) fn make_directory(run: &Run<'_>, tree: &mut Tree, number: u32) -> Res
 
 /// Creates a directory, or finds an existing one. If another kind of file has its name, the policy
 /// decides which of the two is renamed or removed.
-fn make_or_find(run: &Run<'_>, tree: &mut Tree, number: u32) -> Result<Action, Fault> {
+fn make_or_find(run: &Extraction<'_>, tree: &mut Tree, number: u32) -> Result<Action, Fault> {
     let mut action = Action::Create;
     let mut made = tree.make(number);
     if let Err(Errno::LOOP | Errno::NOTDIR) = made {
@@ -145,7 +145,7 @@ fn make_room(tree: &Tree, number: u32, overwrite: Overwrite) -> Result<Action, F
     let parent = tree.handle(node.parent()).map_err(|errno| Fault::system("open its directory", name, errno))?;
     let modified = node.item.as_ref().and_then(|item| item.entry.modified);
     if overwrite == Overwrite::Backup {
-        set_aside(&parent, name).map_err(|errno| Fault::system("rename", name, errno))?;
+        back_up(&parent, name).map_err(|errno| Fault::system("rename", name, errno))?;
         return Ok(Action::Backup);
     }
     let existing = rustix::fs::statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW)
@@ -158,7 +158,7 @@ fn make_room(tree: &Tree, number: u32, overwrite: Overwrite) -> Result<Action, F
 }
 
 /// Restores mode, owner, attributes and time of a directory after its last entry was created.
-pub(super) fn finish_directory(run: &Run<'_>, tree: &Tree, number: u32) -> Result<(), Fault> {
+pub(super) fn finish_directory(run: &Extraction<'_>, tree: &Tree, number: u32) -> Result<(), Fault> {
     let node = tree.node(number);
     let known = node.item.as_ref().filter(|item| !item.entry.implied);
     let (bits, known, dated) = match node.made {

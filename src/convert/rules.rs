@@ -64,11 +64,7 @@ impl Rules {
         Ok(())
     }
 
-    /// Compiles the rules.
-    ///
-    /// # Errors
-    ///
-    /// `Usage` if the patterns together are too large.
+    /// Compiles the rules. Fails if the patterns together are too large.
     pub(crate) fn compile(&self) -> Result<RuleSet> {
         let mut builder = GlobSetBuilder::new();
         for glob in &self.globs {

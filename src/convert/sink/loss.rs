@@ -91,11 +91,8 @@ pub(crate) fn warn_archive_losses(archive: &dyn Archive, format: Engine, monitor
     }
 }
 
-/// Reports problems of `archive` that were found while its whole index was read.
-///
-/// # Errors
-///
-/// `Corrupt` if its index is damaged, unless `keep_going` is set.
+/// Reports problems of `archive` that were found while its whole index was read. Fails if its index is damaged, unless
+/// `keep_going` is set.
 pub(crate) fn report_index_state(archive: &dyn Archive, keep_going: bool, monitor: &dyn Monitor) -> Result<()> {
     let damage = archive.is_index_damaged();
     let mut remarks = archive.remarks();

@@ -28,11 +28,8 @@ pub(crate) struct NewFile {
 
 impl NewFile {
     /// Creates an empty file in the directory of `path`. It has no name if the file system supports
-    /// that, because such a file vanishes even if the process is killed.
-    ///
-    /// # Errors
-    ///
-    /// `Io`, also if `path` exists and must not be replaced, or is not a regular file.
+    /// that, because such a file vanishes even if the process is killed. Fails if `path` exists and
+    /// must not be replaced, or is not a regular file.
     pub(crate) fn create(path: &Path, overwrite: bool) -> Result<Self> {
         let fail = |error: io::Error| Error::io("create", path.as_os_str().as_bytes(), error);
         if !overwrite && path.symlink_metadata().is_ok() {
@@ -65,11 +62,7 @@ impl NewFile {
         Ok(Self { file, temporary: Some(temporary), mode: Some(0o666 & !umask()), directory, path, overwrite })
     }
 
-    /// Opens it again for writing in place.
-    ///
-    /// # Errors
-    ///
-    /// `Io`, also if it is already open in this way.
+    /// Opens it again for writing in place. Fails if it is already open in this way.
     pub(crate) fn store(&self) -> Result<FileStore> {
         let shown = self.path.as_os_str().as_bytes();
         match &self.temporary {
@@ -85,11 +78,7 @@ impl NewFile {
     }
 
     /// Copies the metadata of the file that it replaces: the mode, and, if the system permits,
-    /// owner, group and extended attributes.
-    ///
-    /// # Errors
-    ///
-    /// `Io`, also if there is no such file.
+    /// owner, group and extended attributes. Fails if there is no such file.
     pub(crate) fn copy_metadata(&mut self) -> Result<()> {
         let fail = |error: io::Error| Error::io("read", self.path.as_os_str().as_bytes(), error);
         let old = fs::metadata(&self.path).map_err(fail)?;

@@ -48,11 +48,7 @@ pub(super) struct Nra4Writer {
 }
 
 impl Nra4Writer {
-    /// Starts an archive.
-    ///
-    /// # Errors
-    ///
-    /// `Usage` if the output is not seekable, or for a level that zstd does not have.
+    /// Starts an archive. Fails if the output is not seekable, or for a level that zstd does not have.
     pub(super) fn create(mut output: Output, sink: Nra4Sink, archive: &dyn Archive, options: &Options) -> Result<Self> {
         if output.seek(SeekFrom::Start(0)).is_err() {
             let detail = "cannot write an NRA 4.5 archive to a stream: its first bytes are written last".into();

@@ -47,11 +47,7 @@ pub(super) struct ShardFileWriter {
 }
 
 impl ShardFileWriter {
-    /// Starts a file.
-    ///
-    /// # Errors
-    ///
-    /// `Usage` if the output is not seekable.
+    /// Starts a file. Fails if the output is not seekable.
     pub(super) fn create(mut output: Output, sink: ShardSink) -> Result<Self> {
         if output.seek(SeekFrom::Start(0)).is_err() {
             return Err(Error::Usage {

@@ -8,6 +8,7 @@ mod accounts;
 pub mod change;
 pub mod compact;
 pub mod diff;
+mod entry_error;
 mod handles;
 mod limits;
 mod metadata;

@@ -1,12 +1,12 @@
 //! Reports properties that a target cannot store. The table in `docs/convert.md` lists all losses.
 
 use super::export::Exporter;
-use super::within::within;
+use crate::entry_error::within;
 use nra_format::archive::{Archive, Part};
 use nra_format::container::Engine;
 use nra_format::entry::{Attribute, Entry};
 use nra_format::error::{Error, Result};
-use nra_format::progress::{Counter, Monitor, Severity, Warning};
+use nra_format::progress::{Counter, Monitor, Warning};
 use nra_format::shard;
 use nra_format::zeros::each_run;
 
@@ -89,29 +89,6 @@ pub(crate) fn warn_archive_losses(archive: &dyn Archive, format: Engine, monitor
     for message in losses.into_iter().flatten() {
         monitor.warn(Warning::degraded([], message));
     }
-}
-
-/// Reports problems of `archive` that were found while its whole index was read. Fails if its index is damaged, unless
-/// `keep_going` is set.
-pub(crate) fn report_index_state(archive: &dyn Archive, keep_going: bool, monitor: &dyn Monitor) -> Result<()> {
-    let damage = archive.is_index_damaged();
-    let mut remarks = archive.remarks();
-    if damage && !keep_going {
-        let detail = if remarks.is_empty() { "entries may be missing".to_owned() } else { remarks.join("; ") };
-        return Err(Error::corrupt("index", 0, detail));
-    }
-    if damage && remarks.is_empty() {
-        remarks.push("the index is damaged; entries were found without it".to_owned());
-    }
-    let severity = match (archive.is_index_damaged(), archive.skips_entries()) {
-        (true, _) => Severity::Damage,
-        (false, true) => Severity::Degraded,
-        (false, false) => Severity::Remark,
-    };
-    for message in remarks {
-        monitor.warn(Warning::new(severity, [], message));
-    }
-    Ok(())
 }
 
 /// Reports that `archive` is encrypted and the output is not.

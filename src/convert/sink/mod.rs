@@ -9,7 +9,6 @@ mod nra4;
 pub(crate) mod output;
 mod shard;
 mod tar;
-mod within;
 mod zip;
 
 pub use directory::{Action, Answer, Ask, Conflict, DirectorySink, DirectoryStats, DirectoryTarget, Event, Observe, Overwrite};
@@ -18,7 +17,6 @@ pub use nra4::Nra4Sink;
 pub use output::{Destination, named};
 pub use shard::ShardSink;
 pub use tar::TarSink;
-pub(crate) use within::within;
 pub use zip::{DEFLATE_LEVEL, ZipCompression, ZipSink};
 
 /// The format of a new archive, and how it is written.

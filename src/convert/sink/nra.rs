@@ -12,16 +12,14 @@ mod store;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-pub(crate) use self::store::{Broken, SourceFact};
-
 use self::store::Store;
-use super::loss::{report_index_state, warn_archive_losses, warn_unencrypted};
+use super::loss::{warn_archive_losses, warn_unencrypted};
 use super::output::{Destination, Output, named};
 use crate::limits::{LimitCounter, Limits};
 use crate::metadata::MetadataFilter;
 use crate::options::Options;
 use crate::pipeline::{EntrySource, read_ahead};
-use crate::source::{ArchiveSource, Indexed, Opened, StreamSource};
+use crate::source::{ArchiveSource, Indexed, Opened, SourceFact, StreamSource, report_index_state};
 use crate::stats::Stats;
 use nra_format::archive::Archive;
 use nra_format::container::Engine;

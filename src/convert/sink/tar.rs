@@ -9,7 +9,7 @@ use std::num::NonZero;
 use super::export::{Counted, EntrySink, ExportEntry, Exporter};
 use super::loss::attributes_lost;
 use super::output::Output;
-use super::within::within;
+use crate::entry_error::within;
 use crate::options::Options;
 use nra_format::archive::Part;
 use nra_format::container::Engine;

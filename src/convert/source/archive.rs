@@ -2,16 +2,15 @@
 
 use std::collections::HashMap;
 
+use super::fact::SourceFact;
 use super::input::Indexed;
 use super::order::{Arrangement, Scattered};
+use crate::entry_error::within;
 use crate::limits::{LimitCounter, Limits};
 use crate::metadata::MetadataFilter;
 use crate::options::Options;
 use crate::pipeline::{Content, EntryPart, EntryReader, EntrySource, HASHED_HOLES_MAX, Outlet, Stopped};
 use crate::select::Selection;
-use crate::sink::loss::report_index_state;
-use crate::sink::nra::SourceFact;
-use crate::sink::within;
 use nra_format::archive::{Access, Archive, Part};
 use nra_format::chunker::WHOLE_MAX;
 use nra_format::entry::{Entry, Kind};
@@ -155,6 +154,29 @@ pub(crate) fn skip_unreadable(error: Error, path: Vec<u8>, keep_going: bool, mon
     }
     let severity = if matches!(error, Error::Corrupt { .. }) { Severity::Damage } else { Severity::Degraded };
     monitor.warn(Warning::new(severity, path, format!("skipped: {error}")));
+    Ok(())
+}
+
+/// Reports problems of `archive` that were found while its whole index was read. Fails if its index
+/// is damaged, unless `keep_going` is set.
+pub(crate) fn report_index_state(archive: &dyn Archive, keep_going: bool, monitor: &dyn Monitor) -> Result<()> {
+    let damage = archive.is_index_damaged();
+    let mut remarks = archive.remarks();
+    if damage && !keep_going {
+        let detail = if remarks.is_empty() { "entries may be missing".to_owned() } else { remarks.join("; ") };
+        return Err(Error::corrupt("index", 0, detail));
+    }
+    if damage && remarks.is_empty() {
+        remarks.push("the index is damaged; entries were found without it".to_owned());
+    }
+    let severity = match (archive.is_index_damaged(), archive.skips_entries()) {
+        (true, _) => Severity::Damage,
+        (false, true) => Severity::Degraded,
+        (false, false) => Severity::Remark,
+    };
+    for message in remarks {
+        monitor.warn(Warning::new(severity, [], message));
+    }
     Ok(())
 }
 

@@ -1,6 +1,7 @@
 //! Where entries come from.
 
 mod archive;
+mod fact;
 pub(crate) mod files;
 mod input;
 mod order;
@@ -9,7 +10,8 @@ mod unreadable;
 pub(crate) mod walk;
 
 pub(crate) use archive::ArchiveSource;
-pub(crate) use archive::{Order, skip_unreadable};
+pub(crate) use archive::{Order, report_index_state, skip_unreadable};
+pub(crate) use fact::{Broken, SourceFact};
 pub use files::{Input, InputIsOutput, WalkSource, pack_output};
 pub use input::reads_in_order;
 pub(crate) use input::{Indexed, Opened, open, open_indexed};

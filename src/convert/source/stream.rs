@@ -3,11 +3,11 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::fact::{Broken, SourceFact};
 use super::input::Shape;
 use crate::limits::{LimitCounter, Limits};
 use crate::metadata::{MetadataFilter, MetadataPolicy};
 use crate::pipeline::{BATCH_PARTS, Content, EntryPart, EntryReader, EntrySource, HASHED_HOLES_MAX, Outlet, Stopped};
-use crate::sink::nra::{Broken, SourceFact};
 use nra_format::entry::{Entry, Kind, Metadata, Owner};
 use nra_format::error::{Error, Result};
 use nra_format::names::NameEncoding;

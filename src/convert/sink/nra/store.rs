@@ -4,9 +4,10 @@ use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::entry_error::within;
 use crate::limits::{LimitCounter, Limits};
 use crate::pipeline::{Batch, EntryPart, Feed, Placed};
-use crate::sink::within;
+use crate::source::{Broken, SourceFact};
 use nra_format::entry::{Entry, Kind};
 use nra_format::error::{Error, Result};
 use nra_format::nra::writer::{EntryId, NewContent, Writer};
@@ -14,30 +15,6 @@ use nra_format::path::{EntryPath, Quoted};
 use nra_format::progress::{Monitor, Warning};
 use nra_format::stream::casts_doubt;
 use nra_format::tar::{Links, PathKey};
-use nra_format::top::Top;
-
-/// Facts of a container other than entries.
-#[derive(Debug)]
-pub(crate) enum SourceFact {
-    /// A further name of the entry that has this path.
-    Link(Box<Entry>, EntryPath),
-    /// Metadata of the top directory.
-    Top(Top),
-    /// A comment about the whole archive.
-    Message(String),
-    /// A damaged part of the input that was skipped.
-    Damaged(Box<Error>),
-    /// The input can't be read further.
-    Failed(Box<Error>, Option<Broken>),
-}
-
-/// The entry in which the input ended.
-#[derive(Debug)]
-pub(crate) struct Broken {
-    pub(crate) path: EntryPath,
-    /// The content before the end is kept.
-    pub(crate) kept: bool,
-}
 
 /// Target of a hard link.
 #[derive(Debug, Clone)]

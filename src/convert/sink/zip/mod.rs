@@ -16,7 +16,7 @@ use self::output::{ZipOutput, header, name};
 use super::export::{Counted, EntrySink, ExportEntry, Exporter};
 use super::loss::{attributes_lost, holes_filled, without_holes};
 use super::output::Output;
-use super::within::within;
+use crate::entry_error::within;
 use crate::options::Options;
 use nra_format::archive::Part;
 use nra_format::codec::looks_incompressible;

@@ -59,7 +59,7 @@ pub fn intact<T>(result: Result<T, Error>, console: &Console) -> CommandResult<O
     Ok(or_damage(result, b"", console)?)
 }
 
-/// Returns the result of reading an entry; reports damage as a warning that names the entry and returns `None`.
+/// Returns the result of reading an entry. Reports damage as a warning and returns `None`.
 pub fn or_damage<T>(result: Result<T, Error>, path: &[u8], console: &Console) -> Result<Option<T>, Error> {
     match result {
         Ok(value) => Ok(Some(value)),

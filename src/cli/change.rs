@@ -1,4 +1,5 @@
-//! Steps shared by commands that change an archive: opening it for a commit, finishing, reporting the result and how to undo it.
+//! Steps shared by commands that change an archive: opening it for a commit, finishing, reporting
+//! the result and how to undo it.
 
 use std::ffi::OsStr;
 use std::io::ErrorKind;
@@ -58,7 +59,7 @@ pub struct RewriteArgs {
 }
 
 impl RewriteArgs {
-    /// Returns the target for rewriting `archive`, which must not be OUT. `action` describes rewriting it in place.
+    /// Returns the target for rewriting `archive`, which must not be OUT. `action` is for a hint.
     pub fn target(&self, archive: &Path, action: &str) -> CommandResult<Target> {
         check_different_file(archive, self.output.as_deref(), &format!("omit -o to {action} in place"))?;
         Ok(match &self.output {
@@ -129,7 +130,8 @@ impl Change {
         self.commit.checked_sub(1).filter(|number| *number > 0)
     }
 
-    /// Converts an error into a failure that names the archive. A conflict with the content of the archive is not a usage error.
+    /// Converts an error into a failure that names the archive. A conflict with the content of the
+    /// archive is not a usage error.
     pub fn explain(&self, error: Error) -> Failure {
         match error {
             Error::Usage { detail } => Failure::failed(format!("{}: {detail}", self.name)),
@@ -137,7 +139,7 @@ impl Change {
         }
     }
 
-    /// Warns about patterns without a match. Fails if no entry is selected, `count` being their number.
+    /// Fails if the number of selected entries is 0. Warns about patterns without a match.
     pub fn check_selected(&self, selection: &Selection, count: u64, ui: &Ui) -> CommandResult<()> {
         if count == 0 && selection.unmatched().is_empty() {
             let message = format!("{}: all matching entries are excluded; nothing was changed", self.name);
@@ -272,7 +274,7 @@ impl PriorState {
         Ok(Self { is_protected: find_current(source)?.is_some(), length: source.len() })
     }
 
-    /// Converts an error of the attempt into a failure that reports whether the archive or its recovery data changed.
+    /// Converts an error of the attempt into a failure that reports the state of the archive.
     pub fn explain(self, error: Error, path: &Path, name: &str) -> Failure {
         let is_full = matches!(&error, Error::Io { source, .. }
             if matches!(source.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge));

@@ -101,7 +101,8 @@ fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Console {
-    /// Creates a console that prints to `err`. `log` receives a copy of every line, including warnings that are only counted.
+    /// Creates a console that prints to `err`. `log` receives a copy of every line, including
+    /// warnings that are only counted.
     pub fn new(options: ConsoleOptions, err: Box<dyn Write + Send>, log: Option<File>) -> Self {
         Self {
             options,
@@ -250,9 +251,9 @@ impl Console {
         *lock(&self.waited)
     }
 
-    /// Asks a question with the answers `choices` (key, word). Enter selects `default`. `options` names the options that answer
-    /// it in advance.
-    /// Fails if there is no terminal (the failure names `options`) or the user interrupts.
+    /// Asks a question with the answers `choices` (key, word). Enter selects `default`. `options`
+    /// names the options that answer it in advance. Fails if there is no terminal (the failure
+    /// names `options`) or the user interrupts.
     pub fn choose(&self, question: &str, choices: &[(char, &str)], default: char, options: &str) -> CommandResult<char> {
         let question = nra_text::harmless(question);
         if !self.options.interactive {
@@ -309,7 +310,7 @@ fn read_answer() -> CommandResult<String> {
     }
 }
 
-/// Calls `read` on another thread and waits for the result. An interrupt ends the wait with an error.
+/// Calls `read` on another thread and waits for the result. An interrupt is an error.
 pub fn wait_for<T: Send + 'static>(read: impl FnOnce() -> T + Send + 'static) -> CommandResult<T> {
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {

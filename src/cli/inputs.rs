@@ -46,7 +46,8 @@ pub struct InputArgs {
 struct RawInputArgs {
     /// Files and directories to pack
     ///
-    /// A single directory is packed by its content. Several inputs are stored under their own names.
+    /// A single directory is packed by its content. Several inputs are stored under their own
+    /// names.
     #[arg(value_name = "INPUT")]
     inputs: Vec<OsString>,
     /// Change to DIR before reading the following names

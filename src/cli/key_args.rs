@@ -20,7 +20,8 @@ pub struct KeyArgs {
     pub(crate) password_file: Option<PathBuf>,
     /// Read a key from FILE: 32 bytes or 64 hexadecimal digits
     ///
-    /// Without any of these options, nra uses the variable NRA_ENCRYPTION_KEY (64 hexadecimal digits), then NRA_PASSWORD.
+    /// Without any of these options, nra uses the variable NRA_ENCRYPTION_KEY (64 hexadecimal
+    /// digits), then NRA_PASSWORD.
     #[arg(long, value_name = "FILE", group = "key", help_heading = "Encryption", hide_short_help = true)]
     pub(crate) key_file: Option<PathBuf>,
     /// Never prompt.

@@ -1,7 +1,7 @@
 //! Passwords and keys: options, environment variables and prompts.
 //!
-//! Options take precedence over variables. Prompts read from the terminal itself, without echo, and only if there is one.
-//! Typed passwords are wiped from memory after use.
+//! Options take precedence over variables. Prompts read from the terminal itself, without echo, and
+//! only if there is one. Typed passwords are wiped from memory after use.
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Read};
@@ -45,8 +45,9 @@ impl KeyArgs {
         if self.ask { prompt_password(&format!("Password for {name}: ")).map(Some) } else { self.without_prompt() }
     }
 
-    /// Calls `open` with the password or key for the archive `name`. Prompts if one is needed and allows three attempts.
-    /// The outer error is that of a password or prompt, the inner one that of `open`.
+    /// Calls `open` with the password or key for the archive `name`. Prompts if one is needed and
+    /// allows three attempts. The outer error is that of a password or prompt, the inner one that
+    /// of `open`.
     pub fn open<T>(
         &self,
         name: &str,

@@ -1,7 +1,7 @@
 //! Translates command lines of nra before version 5 into the current form.
 //!
-//! Only the old commands accept the old options. `pack` and `info` exist in both: their old form is detected by `-i`, which
-//! the current commands do not have.
+//! Only the old commands accept the old options. `pack` and `info` exist in both: their old form is
+//! detected by `-i`, which the current commands do not have.
 
 use std::ffi::{OsStr, OsString};
 
@@ -98,7 +98,7 @@ pub fn translate(arguments: Vec<OsString>) -> Vec<OsString> {
     current
 }
 
-/// Splits `--name=value`. Other arguments are returned as name. Returns `None` for arguments that are not UTF-8.
+/// Splits `--name=value`. Returns other arguments as name, and `None` if they are not UTF-8.
 fn split(argument: &OsStr) -> Option<(&str, Option<&OsStr>)> {
     let text = argument.to_str()?;
     match text.split_once('=').filter(|_| text.starts_with("--")) {

@@ -1,6 +1,6 @@
 //! The command line: arguments, one file per command, output, progress, errors.
 //!
-//! A command parses arguments, calls the library once and prints the result. The library crates never print.
+//! A command parses arguments, calls the library once and prints the result. Libraries never print.
 
 // Records have a type parameter for each field, of the same name.
 #![allow(non_camel_case_types)]
@@ -103,8 +103,9 @@ fn run(mut arguments: Vec<OsString>) -> Code {
     ui.end(result)
 }
 
-/// Returns whether the arguments open the browser: the first one is an existing file (perhaps with a commit) or directory
-/// and not a command, and only options follow; or there are none and the current directory contains archives.
+/// Returns whether the arguments open the browser: the first one is an existing file (perhaps with
+/// a commit) or directory and not a command, and only options follow; or there are none and the
+/// current directory contains archives.
 fn opens_browser(arguments: &[OsString]) -> bool {
     #[cfg(feature = "tui")]
     {

@@ -1,4 +1,4 @@
-//! Steps shared by commands that read an archive: opening it, selecting entries, reporting missing entries and damage.
+//! Steps shared by commands that read an archive: opening, selecting entries, reporting damage.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -53,7 +53,7 @@ impl Opened {
         Ok(entries.filter_map(move |entry| archive_errors::intact(entry, &console).transpose()))
     }
 
-    /// Returns the result of reading the content of an entry. Reports damage as a warning and returns `None`.
+    /// Returns the result of reading an entry. Reports damage as a warning and returns `None`.
     pub fn intact<T>(&self, result: FormatResult<T>, entry: &Entry, console: &Console) -> CommandResult<Option<T>> {
         or_damage(result, entry.path.as_bytes(), console).map_err(|error| archive_errors::explain(error, &self.name))
     }
@@ -123,8 +123,8 @@ fn open_with(
     Ok(Opened { archive, name, path, needless_key })
 }
 
-/// Splits `name` into file and commit: `A@N` is commit N of A, unless a file of exactly that name exists.
-/// Fails if `at` is a different commit or the name is a URL.
+/// Splits `name` into file and commit: `A@N` is commit N of A, unless a file of exactly that name
+/// exists. Fails if `at` is a different commit or the name is a URL.
 pub fn locate(name: &Path, at: Option<u64>) -> CommandResult<(PathBuf, Option<u64>)> {
     let bytes = name.as_os_str().as_bytes();
     if is_url(bytes) && name.symlink_metadata().is_err() {
@@ -193,7 +193,7 @@ pub fn conclude(opened: &Opened, selection: &Selection, matched: bool, ui: &Ui) 
     Ok(Outcome::Done)
 }
 
-/// Returns the failure that no entry of `archive` matches a pattern. `consequence` is appended to the message.
+/// Returns the failure that no entry of `archive` matches, with `consequence` appended.
 pub fn no_match(selection: &Selection, archive: &str, consequence: &str) -> Failure {
     let unmatched = selection.unmatched();
     let shown = |pattern: &&[u8]| {
@@ -250,7 +250,7 @@ pub fn report_remarks(opened: &Opened, ui: &Ui) {
     }
 }
 
-/// Builds a thread pool of the size that `-j` sets; one thread for an archive that is read sequentially.
+/// Builds a thread pool of the size of `-j`, or one thread for a sequential archive.
 pub fn thread_pool(resources: &ResourceArgs, archive: &dyn Archive) -> CommandResult<rayon::ThreadPool> {
     let threads = if archive.is_sequential() { 1 } else { resources.threads() };
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();

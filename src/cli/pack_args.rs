@@ -48,7 +48,8 @@ pub struct PackingArgs {
     message: String,
     /// Set an attribute of the archive; repeatable
     ///
-    /// Standard names: name, description, licence, schema and embedding:ID. Any other name is allowed.
+    /// Standard names: name, description, licence, schema and embedding:ID. Any other name is
+    /// allowed.
     #[arg(long, value_name = "NAME=VALUE", hide_short_help = true)]
     attr: Vec<std::ffi::OsString>,
     /// Set an attribute of every stored entry; repeatable
@@ -196,7 +197,8 @@ impl CompressionArgs {
         })
     }
 
-    /// Returns the names of the given options, without `--fast` and `--best`, which every format follows as far as it can.
+    /// Returns the names of the given options, without `--fast` and `--best`, which every format
+    /// follows as far as it can.
     pub fn given(&self) -> impl Iterator<Item = &'static str> {
         let Self { preset, level, codec, dict, align, .. } = self;
         let options = [
@@ -355,8 +357,9 @@ fn parse_media_type(text: &str) -> Result<(Vec<u8>, Vec<u8>), String> {
     }
 }
 
-/// Parses `USER`, `USER:GROUP`, `:GROUP` or `USER:` (the login group of the user), as chown does. Numbers are stored without
-/// names, so that the same command line creates the same bytes everywhere.
+/// Parses `USER`, `USER:GROUP`, `:GROUP` or `USER:` (the login group of the user), as chown does.
+/// Numbers are stored without names, so that the same command line creates the same bytes
+/// everywhere.
 fn parse_owner(text: &str) -> Result<GivenOwner, String> {
     let (user, group) = text.split_once(':').map_or((text, None), |(user, group)| (user, Some(group)));
     let login = || {

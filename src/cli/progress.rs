@@ -1,6 +1,6 @@
 //! Progress on standard error: a bar, plain lines or JSON lines.
 //!
-//! Workers only increment atomic counters. A separate thread reads them ten times a second and draws.
+//! Workers increment atomic counters. A separate thread draws them ten times a second.
 
 mod snapshot;
 
@@ -22,7 +22,7 @@ use snapshot::{Snapshot, fitting};
 const QUIET_START: Duration = Duration::from_millis(250);
 /// Interval between reads of the counters.
 const TICK: Duration = Duration::from_millis(100);
-/// A total is considered final if it has not grown for this long. Before that, a percentage would be wrong.
+/// A total is final if it has not grown for this long. Before, a percentage would be wrong.
 const SETTLED: Duration = Duration::from_millis(150);
 /// Interval between plain lines.
 const LINE_EVERY: Duration = Duration::from_secs(30);
@@ -104,7 +104,7 @@ impl Progress {
         Self::start(verb, style, sizes, console, false)
     }
 
-    /// As [`Progress::begin`], for an operation that precedes the main one: shows nothing if it is short.
+    /// As [`Progress::begin`], for a preparation that shows nothing if it is short.
     pub fn prelude(verb: &'static str, style: ProgressStyleChoice, sizes: SizeStyle, console: Arc<Console>) -> Self {
         Self::start(verb, style, sizes, console, true)
     }

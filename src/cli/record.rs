@@ -2,8 +2,9 @@
 
 use serde::Serialize;
 
-/// Returns a JSON object with these fields, in this order: `record!("TYPE" => ..BASE, NAME: VALUE, …)`. The type and the base,
-/// whose fields precede the others, are optional. `NAME` alone is short for `NAME: NAME`. Fields that are `None` are omitted.
+/// Returns a JSON object with these fields, in this order: `record!("TYPE" => ..BASE, NAME: VALUE,
+/// …)`. The type and the base, whose fields precede the others, are optional. `NAME` alone is short
+/// for `NAME: NAME`. Fields that are `None` are omitted.
 macro_rules! record {
     (@first $first:expr $(, $rest:expr)*) => { $first };
     (@value $field:ident) => { $field };

@@ -1,6 +1,6 @@
 //! Turns errors into a message, hints and an exit code. This is the only place that does so.
 //!
-//! The message is one line `nra: what failed: reason`, followed by `hint:` lines. It contains no control characters.
+//! A message is `nra: what failed: reason`, then `hint:` lines, without control characters.
 
 use std::io;
 
@@ -186,7 +186,7 @@ impl From<nra_format::Error> for Failure {
                 Self::new(Code::Failed, FailureKind::Exists, text)
             }
             Error::Io { source, subject, .. } => {
-                // A reader that closes standard output ends the command; a truncated archive is a failure.
+                // A closed standard output ends the command. A truncated archive is a failure.
                 let closed_pipe = source.kind() == io::ErrorKind::BrokenPipe && *subject == Subject::StandardOutput;
                 Self { closed_pipe, ..Self::new(Code::Failed, FailureKind::Io, text) }
             }

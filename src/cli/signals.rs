@@ -27,7 +27,7 @@ static CLEAN: Mutex<usize> = Mutex::new(0);
 /// Installs the handlers. If that fails, signals end the process in the default way.
 pub fn install() {
     for (signal, code) in [(SIGINT, Code::Interrupted), (SIGTERM, Code::Terminated)] {
-        // The order matters: the shutdown handler must read the flag before the same signal sets it.
+        // The shutdown handler must read the flag before the same signal sets it.
         let _ = flag::register_conditional_shutdown(signal, i32::from(code.number()), &EXIT_IMMEDIATELY);
         let _ = flag::register_usize(signal, &STOP, usize::from(code.number()));
     }
@@ -94,8 +94,8 @@ pub fn stopped() -> bool {
     STOP.load(Ordering::Relaxed) != 0
 }
 
-/// Discards an interrupt that was meant for another program in the terminal. Does nothing outside operations that can stop
-/// cleanly.
+/// Discards an interrupt that was meant for another program in the terminal. Does nothing outside
+/// operations that can stop cleanly.
 pub fn discard_interrupt() {
     let clean = CLEAN.lock().unwrap_or_else(PoisonError::into_inner);
     let interrupted = usize::from(Code::Interrupted.number());

@@ -34,8 +34,8 @@ const DRAWN: Strokes = Strokes { branch: "├── ", last: "└── ", line:
 const INDENTED: Strokes = Strokes { branch: "  ", last: "  ", line: "  ", blank: "  " };
 
 impl Rows {
-    /// Adds the next entry in path order, including its parents if they were not selected. Skips entries with more than `depth`
-    /// components.
+    /// Adds the next entry in path order, including its parents if they were not selected. Skips
+    /// entries with more than `depth` components.
     pub fn push(&mut self, entry: &Entry, depth: Option<usize>) {
         let limit = depth.unwrap_or(usize::MAX);
         let components: Vec<&[u8]> = entry.path.components().collect();

@@ -1,4 +1,4 @@
-//! Output of a command: the result on standard output, as text or JSON, and messages through the [`Console`].
+//! Output of a command: the result as text or JSON, and messages through the [`Console`].
 
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
@@ -196,7 +196,8 @@ impl Ui {
         nra_text::name(bytes, self.stdout_terminal)
     }
 
-    /// Starts progress for an operation such as `packing`. Pass it to the library as monitor and drop it before the summary.
+    /// Starts progress for an operation such as `packing`. Pass it to the library as monitor and
+    /// drop it before the summary.
     pub fn progress(&self, verb: &'static str) -> Progress {
         Progress::begin(verb, self.progress, self.sizes, Arc::clone(&self.console))
     }
@@ -233,7 +234,7 @@ impl Ui {
         self.flush_if_due()
     }
 
-    /// Flushes the buffer if it has not been flushed for a while, so that slow results appear as they are found.
+    /// Flushes the buffer from time to time, so that slow results appear as they are found.
     pub fn flush_if_due(&mut self) -> CommandResult<()> {
         // With a progress bar on the same screen, only whole lines may be written.
         let full = self.stdout_terminal && self.out.buffer().len() > BUFFER / 2;
@@ -256,7 +257,7 @@ impl Ui {
         self.list = List::Announced(kind, key);
     }
 
-    /// Writes a record: a separate line or an element of the array. Does nothing if the result is text.
+    /// Writes a record: a line or an element of the array. Does nothing if the result is text.
     pub fn record(&mut self, record: &impl Serialize) -> CommandResult<()> {
         match self.form {
             Form::Text => Ok(()),
@@ -293,8 +294,8 @@ impl Ui {
         self.write(escaped(&json).as_bytes())
     }
 
-    /// Completes the result. In JSON, writes the last object, of type `kind` (`summary`), with `fields`, exit code and warnings.
-    /// Returns `outcome`.
+    /// Completes the result. In JSON, writes the last object, of type `kind` (`summary`), with
+    /// `fields`, exit code and warnings. Returns `outcome`.
     pub fn finish(&mut self, outcome: Outcome, kind: &'static str, fields: &impl Serialize) -> CommandResult {
         let code = self.final_code(outcome).number();
         match self.form {
@@ -393,8 +394,8 @@ impl Ui {
     }
 }
 
-/// Returns whether to use colours: by the option, then the environment (`NO_COLOR`, `CLICOLOR_FORCE`, `CLICOLOR`), then
-/// whether the stream is a terminal.
+/// Returns whether to use colours: by the option, then the environment (`NO_COLOR`,
+/// `CLICOLOR_FORCE`, `CLICOLOR`), then whether the stream is a terminal.
 fn color(when: ColorWhen, auto: impl FnOnce() -> ColorChoice) -> bool {
     match when {
         ColorWhen::Always => true,
@@ -425,7 +426,7 @@ pub fn seconds(duration: Duration) -> f64 {
     (duration.as_secs_f64() * 1000.0).round() / 1000.0
 }
 
-/// Returns the end of the summary line of a conversion: deduplicated share, skipped entries and time.
+/// Returns the end of a summary line: deduplicated share, skipped entries and time.
 pub fn summary_end(stats: &nra_convert::Stats, elapsed: Duration) -> String {
     let written = &stats.written;
     let mut text = String::new();

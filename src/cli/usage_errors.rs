@@ -149,7 +149,8 @@ fn join_words(words: &[&str], last: &str) -> String {
     }
 }
 
-/// Returns the word that was parsed as an option but may be a name: combined letters with an unknown one, or an existing file.
+/// Returns the word that was parsed as an option but may be a name: combined letters with an
+/// unknown one, or an existing file.
 fn dashed_name<'a>(error: &clap::Error, arguments: &'a [OsString]) -> Option<&'a OsString> {
     let unknown = (error.kind() == ErrorKind::UnknownArgument).then(|| text(error, ContextKind::InvalidArg)).flatten()?;
     let letter = unknown.strip_prefix('-').filter(|rest| !rest.starts_with('-'));

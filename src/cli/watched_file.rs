@@ -1,7 +1,7 @@
 //! Shows progress while an archive file is opened, and lets an interrupt end it.
 //!
-//! Most archives are opened with a few reads. Compressed tar archives are decoded completely to build an index, and deriving
-//! keys from passwords takes time.
+//! Most archives are opened with a few reads. Compressed tar archives are decoded completely to
+//! build an index, and deriving keys from passwords takes time.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};

@@ -1,7 +1,8 @@
-//! Changes to an existing archive other than adding files: removing and moving entries, creating directories, editing attributes.
+//! Changes to an existing archive other than adding files: removing and moving entries, creating
+//! directories, editing attributes.
 //!
-//! All changes are made through a [`Writer`] that appends. Nothing is written until it finishes. Missing entries are reported
-//! before anything is changed.
+//! All changes are made through a [`Writer`] that appends. Nothing is written until it finishes.
+//! Missing entries are reported before anything is changed.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -45,8 +46,8 @@ pub fn remove<W: Write + Send, E: From<Error>>(
     Ok(count)
 }
 
-/// Restores the selected entries as they were at an earlier commit. If everything is selected, also restores the attributes of
-/// the archive. Passes each change to `visit` before.
+/// Restores the selected entries as they were at an earlier commit. If everything is selected, also
+/// restores the attributes of the archive. Passes each change to `visit` before.
 ///
 /// # Errors
 ///
@@ -104,7 +105,8 @@ pub fn make_directory<W: Write + Send>(writer: &mut Writer<W>, path: &EntryPath,
 pub enum Edit {
     /// Sets an attribute.
     Set(Attribute),
-    /// Removes the attributes of this name from all namespaces, except those that describe the top directory.
+    /// Removes the attributes of this name from all namespaces, except those that describe the top
+    /// directory.
     Remove(Box<[u8]>),
 }
 
@@ -160,7 +162,8 @@ pub fn edit_archive_attributes<W: Write + Send>(writer: &mut Writer<W>, edits: &
 ///
 /// # Errors
 ///
-/// `Usage` or `Limit` for attributes that the format does not support; if the archive cannot be read; errors of `visit`.
+/// `Usage` or `Limit` for attributes that the format does not support; if the archive cannot be
+/// read; errors of `visit`.
 pub fn edit_entry_attributes<W: Write + Send, E: From<Error>>(
     writer: &mut Writer<W>,
     selection: &Selection,

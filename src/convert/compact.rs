@@ -1,4 +1,5 @@
-//! Compacts an archive into a new file. The old file stays until the new one is complete and on disk.
+//! Compacts an archive into a new file. The old file stays until the new one is complete and on
+//! disk.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -30,10 +31,11 @@ pub enum Target {
 }
 
 impl Target {
-    /// Opens `archive` for rewriting it to the target. Returns its bytes, the path of the new file, and whether that may replace a
-    /// file.
+    /// Opens `archive` for rewriting it to the target. Returns its bytes, the path of the new file,
+    /// and whether that may replace a file.
     ///
-    /// An archive that will be replaced is locked until the source is dropped, so that no other process changes it.
+    /// An archive that will be replaced is locked until the source is dropped, so that no other
+    /// process changes it.
     pub(crate) fn open(&self, archive: &Path) -> Result<(Arc<dyn ReadAt>, PathBuf, bool)> {
         match self {
             Self::InPlace => {
@@ -55,10 +57,12 @@ impl Target {
     }
 }
 
-/// Longest archive that a dry run compacts in memory, bytes. It must also be at most a quarter of the memory limit.
+/// Longest archive that a dry run compacts in memory, bytes. It must also be at most a quarter of
+/// the memory limit.
 const MAX_IN_MEMORY: u64 = 64 << 20;
 
-/// Returns the result that [`compact`] would have: exact for a short archive, estimated for a long one.
+/// Returns the result that [`compact`] would have: exact for a short archive, estimated for a long
+/// one.
 ///
 /// # Errors
 ///
@@ -79,17 +83,19 @@ pub fn plan(archive: &Path, keep: u64, options: &WriterOptions, monitor: &dyn Mo
     Ok(planned)
 }
 
-/// Writes the newest `keep` commits of `archive`, and nothing else, to `target`. Returns `None` if that would save nothing; the
-/// archive is then unchanged. `commits` is the expected number of commits in the archive, if the caller has checked which ones
-/// will be removed.
+/// Writes the newest `keep` commits of `archive`, and nothing else, to `target`. Returns `None` if
+/// that would save nothing; the archive is then unchanged. `commits` is the expected number of
+/// commits in the archive, if the caller has checked which ones will be removed.
 ///
-/// Recovery data is created again with the same percentage. The new archive is written next to the target, synced and then
-/// renamed. Meanwhile no other process can change the archive; readers keep the old file.
+/// Recovery data is created again with the same percentage. The new archive is written next to the
+/// target, synced and then renamed. Meanwhile no other process can change the archive; readers keep
+/// the old file.
 ///
 /// # Errors
 ///
-/// `Usage` if the archive does not have `commits` commits; `Io` if a file cannot be opened or written, or another process is
-/// changing the archive; errors of [`compact`](nra_format::nra::compact::compact). The archive is then unchanged.
+/// `Usage` if the archive does not have `commits` commits; `Io` if a file cannot be opened or
+/// written, or another process is changing the archive; errors of
+/// [`compact`](nra_format::nra::compact::compact). The archive is then unchanged.
 pub fn compact(
     archive: &Path,
     keep: u64,

@@ -1,7 +1,8 @@
 //! Filters over entries.
 //!
-//! The flags and expressions of `nra find` and the search terms of the browser are parsed into a [`Query`] by
-//! [`Query::parse_expression`], [`Query::parse_terms`], and [`Query::and`] with a [`Condition`] for a flag.
+//! The flags and expressions of `nra find` and the search terms of the browser are parsed into a
+//! [`Query`] by [`Query::parse_expression`], [`Query::parse_terms`], and [`Query::and`] with a
+//! [`Condition`] for a flag.
 //!
 //! A test of a property that an entry does not have is false, whatever the operator.
 
@@ -282,7 +283,8 @@ impl Query {
         Self { condition: Condition::All(conditions), duplicates_only: self.duplicates_only || other.duplicates_only }
     }
 
-    /// Returns whether an entry matches. The caller must apply [`Self::duplicates_only`], because it needs all entries.
+    /// Returns whether an entry matches. The caller must apply [`Self::duplicates_only`], because
+    /// it needs all entries.
     ///
     /// # Errors
     ///

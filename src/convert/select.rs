@@ -1,8 +1,9 @@
 //! Selects entries by path or glob.
 //!
-//! A pattern is a path from the top of the archive. It selects the entry and everything below it. A pattern with `*`, `?`, `[`
-//! or `{` is a glob; without a `/` it matches at any depth. Every pattern also selects the entry with exactly that path, even
-//! if it is a glob or an invalid one. [`Rules`] exclude entries from the selection.
+//! A pattern is a path from the top of the archive. It selects the entry and everything below it. A
+//! pattern with `*`, `?`, `[` or `{` is a glob; without a `/` it matches at any depth. Every
+//! pattern also selects the entry with exactly that path, even if it is a glob or an invalid one.
+//! [`Rules`] exclude entries from the selection.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -125,7 +126,8 @@ impl Selection {
         Some(number)
     }
 
-    /// Returns the selection of the entries with these numbers. The ranges must be sorted and disjoint.
+    /// Returns the selection of the entries with these numbers. The ranges must be sorted and
+    /// disjoint.
     ///
     /// # Errors
     ///
@@ -149,7 +151,8 @@ impl Selection {
         self.patterns.is_empty() && self.ranges.is_none()
     }
 
-    /// Returns whether the entry is selected, and records which patterns match it, even if a rule excludes it.
+    /// Returns whether the entry is selected, and records which patterns match it, even if a rule
+    /// excludes it.
     pub fn matches(&self, entry: &Entry) -> bool {
         let is_directory = entry.kind == Kind::Directory;
         self.matches_path(&entry.path) && !self.rules.excludes_with_parents(entry.path.as_bytes(), is_directory)
@@ -189,7 +192,8 @@ impl Selection {
         any
     }
 
-    /// Returns the numbers of the entries that can match, as disjoint ranges in path order. Other entries need not be read.
+    /// Returns the numbers of the entries that can match, as disjoint ranges in path order. Other
+    /// entries need not be read.
     ///
     /// # Errors
     ///
@@ -220,7 +224,8 @@ impl Selection {
         Ok(merged)
     }
 
-    /// Iterates over the selected entries in path order. Errors of single index pages are items of the iterator.
+    /// Iterates over the selected entries in path order. Errors of single index pages are items of
+    /// the iterator.
     ///
     /// # Errors
     ///

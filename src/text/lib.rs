@@ -51,7 +51,8 @@ impl SizeStyle {
 /// Message for text that is not a size.
 const NO_SIZE: &str = "invalid size (examples: 4096, 64K, 1.5G)";
 
-/// Parses a size: a number with an optional unit. `K`, `KiB` … `E` are powers of 1024; `kB`, `MB` … are powers of 1000.
+/// Parses a size: a number with an optional unit. `K`, `KiB` … `E` are powers of 1024; `kB`, `MB` …
+/// are powers of 1000.
 ///
 /// # Errors
 ///
@@ -86,8 +87,8 @@ pub fn parse_size(text: &str) -> Result<u64, String> {
     if value < u64::MAX as f64 { Ok(value as u64) } else { Err("too large".to_owned()) }
 }
 
-/// Parses a point in time: a date, a time (in UTC, unless it has a zone), `@SECONDS` since 1970, or an age such as `90m`,
-/// `12h`, `7d` or `2w`.
+/// Parses a point in time: a date, a time (in UTC, unless it has a zone), `@SECONDS` since 1970, or
+/// an age such as `90m`, `12h`, `7d` or `2w`.
 ///
 /// # Errors
 ///
@@ -107,7 +108,8 @@ pub fn parse_time(text: &str) -> Result<Timestamp, String> {
         let date = text.parse::<jiff::civil::Date>().map_err(|_| bad())?;
         utc.to_timestamp(date.at(0, 0, 0, 0)).map_err(|_| bad())?
     };
-    // Before 1970, jiff's seconds and nanoseconds are both negative. Ours count up from the preceding second.
+    // Before 1970, jiff's seconds and nanoseconds are both negative. Ours count up from the
+    // preceding second.
     let nanoseconds = i64::from(time.subsec_nanosecond());
     let seconds = time.as_second() - i64::from(nanoseconds < 0);
     Ok(Timestamp { seconds, nanoseconds: u32::try_from(nanoseconds.rem_euclid(1_000_000_000)).expect("below 10^9") })
@@ -175,7 +177,8 @@ fn instant(time: Timestamp) -> Option<jiff::Timestamp> {
     jiff::Timestamp::new(time.seconds, i32::try_from(time.nanoseconds).ok()?).ok()
 }
 
-/// Returns a time in RFC 3339, UTC, with as many decimals as needed. Times after the year 9999 are seconds: `@SECONDS`.
+/// Returns a time in RFC 3339, UTC, with as many decimals as needed. Times after the year 9999 are
+/// seconds: `@SECONDS`.
 pub fn rfc3339(time: Timestamp) -> String {
     instant(time).map_or_else(|| format!("@{}", time.seconds), |time| time.to_string())
 }
@@ -245,15 +248,16 @@ pub fn harmless(text: &str) -> String {
 /// Zero-width joiner: combines two pictures into one.
 const JOINER: char = '\u{200d}';
 
-/// Returns bytes as one line of text for a screen: control characters as their symbols (`␊`), characters that reorder text
-/// as `·`, invalid UTF-8 as `\xff`.
+/// Returns bytes as one line of text for a screen: control characters as their symbols (`␊`),
+/// characters that reorder text as `·`, invalid UTF-8 as `\xff`.
 pub fn printable(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for part in bytes.utf8_chunks() {
         let mut before = ' ';
         let mut chars = part.valid().chars().peekable();
         while let Some(c) = chars.next() {
-            // Joiners between pictures are dropped: terminals disagree on the width of a joined picture.
+            // Joiners between pictures are dropped: terminals disagree on the width of a joined
+            // picture.
             let joins = c == JOINER && is_pictorial(before) && chars.peek().is_some_and(|next| is_pictorial(*next));
             if !joins {
                 text.push(printable_char(c));
@@ -284,9 +288,9 @@ fn is_pictorial(c: char) -> bool {
 
 /// Returns a name for a line of output: raw or quoted (`$'a\nb'`, see [`Quoted`]).
 ///
-/// For a terminal, names that would not display correctly are quoted. Elsewhere, names with control characters are quoted,
-/// because each line is a name and the output of a pipe may end on a terminal. Names that look quoted are quoted again, so
-/// that [`unquoted`] restores every name.
+/// For a terminal, names that would not display correctly are quoted. Elsewhere, names with control
+/// characters are quoted, because each line is a name and the output of a pipe may end on a
+/// terminal. Names that look quoted are quoted again, so that [`unquoted`] restores every name.
 pub fn name(bytes: &[u8], terminal: bool) -> Cow<'_, [u8]> {
     let is_plain = !bytes.is_empty()
         && !bytes.starts_with(b"$'")

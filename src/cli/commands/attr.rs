@@ -115,7 +115,7 @@ fn get(args: &Args, ui: &mut Ui) -> CommandResult {
     ui.finish(Outcome::Done, "summary", &record! { attributes: count })
 }
 
-/// Reports names of attributes that were not found. That is a failure if none of the `all` names was found.
+/// Reports names of missing attributes: a failure if all names are missing, else warnings.
 fn none_of(missing: &[&OsString], all: usize, subject: &str, ui: &Ui) -> Option<Failure> {
     let quoted = |name: &OsString| Quoted::new(name.as_bytes()).to_string();
     if !missing.is_empty() && missing.len() == all {

@@ -33,8 +33,8 @@ use nra_tui::open_target::OpenTarget;
 use nra_tui::options::{Opened, Opener, Options};
 use nra_tui::run;
 
-/// Default size of the cache for blocks and pages, bytes: enough for one screen. Larger caches also cost memory in the
-/// allocator, which keeps freed memory per thread.
+/// Default size of the cache for blocks and pages, bytes: enough for one screen. Larger caches also
+/// cost memory in the allocator, which keeps freed memory per thread.
 const CACHE: u64 = 16 << 20;
 /// Bytes read to recognize files that are not archives.
 const PROBE: u64 = 512;
@@ -164,7 +164,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let list_archives = Arc::new(move || archives_in(&folder));
     let (pass, read_only) = (signals::discard_interrupt, args.read_only);
     let options = Options { environment, config, warnings, opener, pass, archives, list_archives, locked, read_only };
-    // Signals end the browser, which restores the terminal. Jobs that continue without it stop cleanly.
+    // Signals end the browser, which restores the terminal. Running jobs stop cleanly.
     let _clean = CleanStop::begin();
     let signals_handled = SignalsHandled::begin();
     let background = run::run(opened, &options);
@@ -243,7 +243,8 @@ fn is_dumb(term: Option<&OsStr>) -> bool {
     term.is_some_and(|term| term == "dumb")
 }
 
-/// Passwords and keys of the files opened so far, and the unlocked keys of the last one, because deriving a key takes time.
+/// Passwords and keys of the files opened so far, and the unlocked keys of the last one, because
+/// deriving a key takes time.
 #[derive(Default)]
 struct KeyCache {
     secrets: HashMap<PathBuf, Option<Secret>>,
@@ -306,7 +307,7 @@ fn open(path: PathBuf, options: &OpenOptions) -> Result<Opened, Error> {
     Ok(Opened { archive, name: name(&path), path: Some(path), is_past, remains })
 }
 
-/// Opens a damaged NRA archive for salvage and describes the damage. Returns `error` if that fails, too.
+/// Opens a damaged NRA archive for salvage and describes the damage, or returns `error`.
 fn open_damaged(path: &Path, options: &OpenOptions, error: Error) -> Result<(NraReader, String), Error> {
     let by_name = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("nra"));
     if !(matches!(error, Error::Corrupt { .. }) || matches!(error, Error::NotAnArchive { .. }) && by_name) {
@@ -348,7 +349,7 @@ pub fn archives_in(directory: &Path) -> Vec<PathBuf> {
     archives
 }
 
-/// Returns whether the first bytes of a file show that it is not an archive, whatever its extension.
+/// Returns whether the first bytes of a file show that it is not an archive.
 fn is_known_other_file(path: &Path) -> bool {
     let mut first = Vec::new();
     let read = File::open(path).and_then(|file| file.take(PROBE).read_to_end(&mut first));

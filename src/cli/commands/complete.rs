@@ -1,8 +1,9 @@
 //! `nra complete`: answers the completion scripts of shells.
 //!
-//! The first line of the output is the type of the candidates: `words` or `paths`, or `files` or `directories`, which the
-//! shell lists itself. Each further line is a candidate, followed by a tab and its description. Everything is derived from
-//! the definition of the command line. Completion never prompts for a password.
+//! The first line of the output is the type of the candidates: `words` or `paths`, or `files` or
+//! `directories`, which the shell lists itself. Each further line is a candidate, followed by a tab
+//! and its description. Everything is derived from the definition of the command line. Completion
+//! never prompts for a password.
 
 mod words;
 
@@ -155,7 +156,8 @@ struct OpenArgs {
     archive: ArchiveArg,
 }
 
-/// Returns the paths one level down that start with the typed text; `None` if there is no archive or it cannot be opened.
+/// Returns the paths one level down that start with the typed text; `None` if there is no archive
+/// or it cannot be opened.
 fn inside(line: &CommandLine<'_>, current: &OsStr) -> Option<Vec<String>> {
     let archive = line.value_of("ARCHIVE")?;
     let mut words: Vec<OsString> = vec!["nra".into()];

@@ -19,7 +19,8 @@ pub struct Args {
     shell: Shell,
 }
 
-/// Scripts that call `nra complete`, which also completes paths inside archives. Other shells get a static list of words.
+/// Scripts that call `nra complete`, which also completes paths inside archives. Other shells get a
+/// static list of words.
 const DYNAMIC: [(Shell, &str); 3] = [
     (Shell::Bash, include_str!("completions/nra.bash")),
     (Shell::Zsh, include_str!("completions/nra.zsh")),

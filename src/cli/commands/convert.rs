@@ -227,8 +227,8 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         && target == Target::Nra
         && let Some(secret) = &options.open.key
     {
-        // As with `pack`, a key without an encrypted input encrypts the output. A password typed only once may be mistyped, so it
-        // must not encrypt anything.
+        // As with `pack`, a key without an encrypted input encrypts the output. A password typed
+        // only once may be mistyped, so it must not encrypt anything.
         plain = if args.keys.prompts() {
             PlainInput::Reject
         } else {
@@ -412,7 +412,7 @@ impl Named<'_> {
     fn damage_hint(&self, kept_going: bool) -> Option<&'static str> {
         let keeps = (!kept_going).then_some("use --keep-going to skip damaged entries");
         let Some(path) = self.path else { return keeps };
-        // Formats read sequentially yield all entries before the damage. Formats with an index need the index.
+        // Formats read sequentially yield all entries before the damage. Others need the index.
         let in_order = FileSource::open(path).and_then(|source| reads_in_order(&(Arc::new(source) as Arc<dyn ReadAt>)));
         if in_order.unwrap_or(true) {
             return keeps;

@@ -136,8 +136,8 @@ fn print_below(start: Option<&Entry>, args: &Args, opened: &Opened, ui: &mut Ui)
     }
 }
 
-/// Visits all entries and prints the directories below `start`. Stored sizes and sums over some entries only are not in the
-/// index pages.
+/// Visits all entries and prints the directories below `start`. Stored sizes and sums over some
+/// entries only are not in the index pages.
 fn count_below(
     range: Range<u64>,
     start: Option<&Entry>,

@@ -51,7 +51,8 @@ pub struct Args {
     older: Option<Timestamp>,
     /// Match types: f file, d directory, l symlink (f,l)
     ///
-    /// Further types: p fifo, c character device, b block device. Separate several types with commas.
+    /// Further types: p fifo, c character device, b block device. Separate several types with
+    /// commas.
     #[arg(long = "type", value_name = "KIND", value_enum, value_delimiter = ',', hide_possible_values = true)]
     kind: Vec<KindArg>,
     /// Match EXPR: 'size > 1M and not name ~ *.json'
@@ -64,7 +65,8 @@ pub struct Args {
     ///
     /// Others: type with = or != and a letter as in --type; has REGEX for files with matching content (case matters only if REGEX has an upper-case letter); is intact and is damaged for files whose whole content is readable or not.
     ///
-    /// A test of a property that an entry does not have is false. Quote a value that contains spaces or parentheses with "" or ''.
+    /// A test of a property that an entry does not have is false. Quote a value that contains
+    /// spaces or parentheses with "" or ''.
     #[arg(long, value_name = "EXPR", value_parser = parse_expression)]
     expr: Vec<Query>,
     /// Print type, mode, size, ratio and time

@@ -236,7 +236,7 @@ fn search_buffered(entry: &Entry, regex: &Regex, mode: SearchMode, opened: &Open
     }
 }
 
-/// Searches a file and prints matching lines as they are found. Reports damage as a warning and returns `None`.
+/// Searches a file and prints matches as they are found. Returns `None` for a damaged file.
 fn print_as_found(entry: &Entry, args: &Args, regex: &Regex, opened: &Opened, ui: &mut Ui) -> CommandResult<Option<Found>> {
     let mut failure = None;
     let result = search::search(&*opened.archive, entry, regex, SearchMode::Lines, &mut |hit| {
@@ -267,7 +267,7 @@ fn print(
 ) -> CommandResult<()> {
     let path = entry.path.as_bytes();
     if mode == SearchMode::Lines {
-        // No line of binary content is printed, so that the output does not depend on block boundaries.
+        // Print no lines, so that the output does not depend on block boundaries.
         return if found.binary {
             print_binary(entry, ui)
         } else {

@@ -32,7 +32,8 @@ pub struct Args {
     archive: PathBuf,
     /// Archive to write
     ///
-    /// It contains the newest readable state as a single commit. Encrypted archives stay encrypted, with the same keys.
+    /// It contains the newest readable state as a single commit. Encrypted archives stay encrypted,
+    /// with the same keys.
     #[arg(short, long, value_name = "OUT")]
     output: PathBuf,
     /// Replace OUT if it exists

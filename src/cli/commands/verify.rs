@@ -59,7 +59,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let elapsed = progress.end();
     let mut verdict = verdict.map_err(|error| archive_errors::explain(error, &opened.name))?;
     let has_trailing_bytes = NraReader::downcast(&*opened.archive).is_some_and(NraReader::has_trailing_bytes);
-    // While another process changes the archive, bytes past its end and missing recovery data are not damage.
+    // While a process changes the archive, its recovery data and bytes past its end do not count.
     let only_recovery = verdict.damage.iter().all(NraReader::is_recovery_damage);
     let is_busy = (has_trailing_bytes || !verdict.damage.is_empty()) && only_recovery && is_locked(&opened.path);
     if is_busy {

@@ -33,7 +33,7 @@ pub(super) struct Snapshot {
 }
 
 impl Snapshot {
-    /// Returns progress and total: of content if the total is known, else of input bytes, else of entries.
+    /// Returns progress and total: of content if known, else of input bytes, else of entries.
     pub(super) fn parts(&self) -> Option<(u64, u64)> {
         let content = self.total_bytes.map(|total| (self.bytes, total));
         content.or(self.input()).or(self.total_entries.map(|total| (self.entries, total)))

@@ -1,5 +1,5 @@
-//! A directory on disk as a tree to compare. Entries are listed in path order; memory holds the names of one directory and its
-//! parents.
+//! A directory on disk as a tree to compare. Entries are listed in path order; memory holds the
+//! names of one directory and its parents.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -125,7 +125,8 @@ impl Walk<'_> {
         Ok(names)
     }
 
-    /// Returns the entry for the file at `path` below the root; `None` if it is gone or archives cannot contain it.
+    /// Returns the entry for the file at `path` below the root; `None` if it is gone or archives
+    /// cannot contain it.
     fn describe(&self, path: &[u8]) -> Result<Option<Entry>> {
         let fail = |error| Error::io("read", shown(self.root, path), error);
         let short = ShortPath::new(self.root, path).map_err(fail)?;

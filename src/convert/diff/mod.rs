@@ -1,8 +1,8 @@
 //! Compares two trees: archives, commits of one archive, or directories.
 //!
-//! Both sides return their entries in path order, which are merged: memory holds one entry and one page of each side. Index pages
-//! that two commits of one archive share are skipped without reading them, so that a small change in a large archive is found
-//! with a few reads.
+//! Both sides return their entries in path order, which are merged: memory holds one entry and one
+//! page of each side. Index pages that two commits of one archive share are skipped without reading
+//! them, so that a small change in a large archive is found with a few reads.
 
 mod folder;
 
@@ -20,8 +20,8 @@ use nra_format::progress::{Counter, Monitor};
 /// Properties compared besides kind, symlink target and device numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Compare {
-    /// Size, time and mode; between archives also owner and attributes. Times of directories are ignored, because they depend on
-    /// their entries.
+    /// Size, time and mode; between archives also owner and attributes. Times of directories are
+    /// ignored, because they depend on their entries.
     #[default]
     Facts,
     /// Only the digest of the content.
@@ -101,7 +101,8 @@ impl Counts {
 
 /// One side of a comparison.
 pub trait Tree {
-    /// Iterates over the entries in path order, starting with number `from`. Errors of single pages or directories do not end it.
+    /// Iterates over the entries in path order, starting with number `from`. Errors of single pages
+    /// or directories do not end it.
     fn entries(&self, from: u64) -> Box<dyn Iterator<Item = Result<Entry>> + '_>;
 
     /// Returns the index pages that begin with entry `number`, as [`Archive::pages_at`].
@@ -143,7 +144,8 @@ impl Tree for &dyn Archive {
 /// Handles a read error at a path. Returning an error ends the comparison.
 pub type ErrorHandler<'a, E> = dyn FnMut(&[u8], nra_format::Error) -> Result<(), E> + 'a;
 
-/// Compares `before` with `after` and passes each difference to `visit`, in path order. Passes read errors to `on_error`.
+/// Compares `before` with `after` and passes each difference to `visit`, in path order. Passes read
+/// errors to `on_error`.
 ///
 /// # Errors
 ///
@@ -233,8 +235,8 @@ fn compare_pair(before: &dyn Tree, x: &Entry, after: &dyn Tree, y: &Entry, compa
     Ok(aspects)
 }
 
-/// Compares times at the lower of their two resolutions, because some containers store only whole seconds. An unknown time
-/// equals every time.
+/// Compares times at the lower of their two resolutions, because some containers store only whole
+/// seconds. An unknown time equals every time.
 fn is_same_time(a: Option<Timestamp>, b: Option<Timestamp>) -> bool {
     let Some((a, b)) = a.zip(b) else { return true };
     a.seconds == b.seconds && (a.nanoseconds == b.nanoseconds || a.nanoseconds == 0 || b.nanoseconds == 0)

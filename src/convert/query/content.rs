@@ -11,14 +11,16 @@ pub(super) const WINDOW: usize = 4 << 20;
 /// Overlap of consecutive windows, bytes, so that a match across their border is found.
 const OVERLAP: usize = 64 << 10;
 
-/// Compiles a regular expression for content. It ignores case unless it contains an upper-case letter.
+/// Compiles a regular expression for content. It ignores case unless it contains an upper-case
+/// letter.
 pub(super) fn regex(text: &str) -> std::result::Result<Regex, String> {
     let ignore_case = !text.chars().any(char::is_uppercase);
     let regex = RegexBuilder::new(text).case_insensitive(ignore_case).multi_line(true).build();
     regex.map_err(|_| "invalid regular expression".to_owned())
 }
 
-/// Searches the content of a file, window by window. Returns `false` when `keep_going` ends the search.
+/// Searches the content of a file, window by window. Returns `false` when `keep_going` ends the
+/// search.
 ///
 /// # Errors
 ///

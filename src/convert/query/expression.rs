@@ -10,8 +10,8 @@
 //! STATE = intact | damaged
 //! ```
 //!
-//! The parser makes one pass without a tokenizer, because the meaning of a word depends on its position (`name = and`).
-//! It limits length and nesting, because the text may be untrusted.
+//! The parser makes one pass without a tokenizer, because the meaning of a word depends on its
+//! position (`name = and`). It limits length and nesting, because the text may be untrusted.
 
 use std::fmt;
 use std::sync::Arc;

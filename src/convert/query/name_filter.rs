@@ -24,7 +24,8 @@ impl NameFilter {
         }
     }
 
-    /// Returns whether the filter accepts a name. Text is compared with the name as shown on the screen.
+    /// Returns whether the filter accepts a name. Text is compared with the name as shown on the
+    /// screen.
     pub fn matches(&self, name: &[u8]) -> bool {
         match self {
             Self::All => true,

@@ -1,4 +1,5 @@
-//! Parses the short form that the browser accepts: `*.json size>1M newer:7d type:file has:"two words"`. All terms must match.
+//! Parses the short form that the browser accepts: `*.json size>1M newer:7d type:file has:"two
+//! words"`. All terms must match.
 
 use super::{Comparison, Condition, Field, Matcher, NameFilter, Query, Test, content, parse_kind};
 use nra_text::{parse_size, parse_time};

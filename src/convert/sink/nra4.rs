@@ -1,7 +1,7 @@
 //! Writes NRA 4.5 archives.
 //!
-//! Entries are read in storage order; blocks are compressed in parallel. Metadata without a field in that version is stored where
-//! its tools ignore it, and entries that they ignore are reported.
+//! Entries are read in storage order; blocks are compressed in parallel. Metadata without a field
+//! in that version is stored where its tools ignore it, and entries that they ignore are reported.
 
 use std::io::{self, Seek, SeekFrom, Write};
 
@@ -48,7 +48,8 @@ pub(super) struct Nra4Writer {
 }
 
 impl Nra4Writer {
-    /// Starts an archive. Fails if the output is not seekable, or for a level that zstd does not have.
+    /// Starts an archive. Fails if the output is not seekable, or for a level that zstd does not
+    /// have.
     pub(super) fn create(mut output: Output, sink: Nra4Sink, archive: &dyn Archive, options: &Options) -> Result<Self> {
         if output.seek(SeekFrom::Start(0)).is_err() {
             let detail = "cannot write an NRA 4.5 archive to a stream: its first bytes are written last".into();
@@ -123,7 +124,8 @@ fn add<W: Write + Seek>(export: &ExportEntry, exporter: &mut Exporter<'_>, write
     Ok(())
 }
 
-/// Returns why earlier versions ignore an entry. They create a directory if there are entries below it.
+/// Returns why earlier versions ignore an entry. They create a directory if there are entries below
+/// it.
 fn hidden(archive: &dyn Archive, entry: &Entry) -> Option<&'static str> {
     let is_full = || entry.kind == Kind::Directory && archive.children(Some(entry.path.as_bytes())).next().is_some();
     Writer::<Output>::hidden_reason(entry).filter(|_| !is_full())

@@ -1,8 +1,9 @@
 //! Writes Shard files.
 //!
-//! Entries that came from a Shard file have its properties as attributes ([`Origin`], [`RECORD_ATTRIBUTE`], metadata), which
-//! restore order, flags, types and tags. If the list of names is unchanged and no options are given, the file is identical to the
-//! original. Properties that Shard cannot store are reported. Specification: `docs/format/shard.md`.
+//! Entries that came from a Shard file have its properties as attributes ([`Origin`],
+//! [`RECORD_ATTRIBUTE`], metadata), which restore order, flags, types and tags. If the list of
+//! names is unchanged and no options are given, the file is identical to the original. Properties
+//! that Shard cannot store are reported. Specification: `docs/format/shard.md`.
 
 use std::io::{self, Seek, SeekFrom};
 
@@ -24,7 +25,8 @@ const HOLD: u64 = 8 << 20;
 /// Alignment of a new file, bytes: the default of all programs.
 const ALIGNMENT: u8 = 64;
 
-/// How a Shard file is written. For `None`, the setting is that of the file the entries came from, or the default.
+/// How a Shard file is written. For `None`, the setting is that of the file the entries came from,
+/// or the default.
 #[derive(Debug, Clone, Default)]
 pub struct ShardSink {
     /// Program whose files are imitated. Default: [`Dialect::Go`].
@@ -33,7 +35,8 @@ pub struct ShardSink {
     pub role: Option<Role>,
     /// Alignment, bytes. Default: 64.
     pub alignment: Option<u8>,
-    /// Compression of all entries, `Some(None)` for no compression. Default: new entries are not compressed.
+    /// Compression of all entries, `Some(None)` for no compression. Default: new entries are not
+    /// compressed.
     pub compression: Option<Option<Compression>>,
 }
 
@@ -108,8 +111,9 @@ impl EntrySink for ShardFileWriter {
         Ok(())
     }
 
-    /// Writes all entries: those from a Shard file in its order, then the others in storage order. Only a Shard file or an archive
-    /// made from one has entries from a Shard file, and both can be read in any order.
+    /// Writes all entries: those from a Shard file in its order, then the others in storage order.
+    /// Only a Shard file or an archive made from one has entries from a Shard file, and both can be
+    /// read in any order.
     fn finish(self: Box<Self>, exporter: &mut Exporter<'_>) -> Result<Counted> {
         let Self { output, sink, mut planned, loses_metadata } = *self;
         let (archive, monitor) = (exporter.archive, exporter.monitor);
@@ -161,7 +165,8 @@ impl EntrySink for ShardFileWriter {
     }
 }
 
-/// Returns whether a file of length `len` differs from the one that all its entries came from, although no option requests it.
+/// Returns whether a file of length `len` differs from the one that all its entries came from,
+/// although no option requests it.
 fn differs(former: &Origin, len: u64, sink: &ShardSink, message: &str, planned: &[Planned]) -> bool {
     let ShardSink { dialect, role, alignment, compression } = sink;
     let is_requested = dialect.is_some()
@@ -190,7 +195,8 @@ fn writable(alignment: u8) -> u8 {
     if ALIGNMENTS.contains(&alignment) { alignment } else { ALIGNMENT }
 }
 
-/// Returns the metadata to write: that of the file the entries came from, with the message of the archive as description.
+/// Returns the metadata to write: that of the file the entries came from, with the message of the
+/// archive as description.
 fn metadata(exporter: &Exporter<'_>, has_origin: bool) -> Option<Vec<u8>> {
     let message = exporter.message();
     let former = if has_origin { metadata_from_attributes(&exporter.archive.info().attributes) } else { None };
@@ -203,7 +209,8 @@ fn metadata(exporter: &Exporter<'_>, has_origin: bool) -> Option<Vec<u8>> {
     Some(replace_description(&former, message).unwrap_or(former))
 }
 
-/// Returns the role to write: the requested one, else the former one. Warns if the content is that of another role.
+/// Returns the role to write: the requested one, else the former one. Warns if the content is that
+/// of another role.
 fn role(requested: Option<Role>, former: Option<Role>, monitor: &dyn Monitor) -> Role {
     let role = match (requested, former) {
         // The manifest of a multi-part episode has the extension of episodes.
@@ -217,7 +224,8 @@ fn role(requested: Option<Role>, former: Option<Role>, monitor: &dyn Monitor) ->
     role
 }
 
-/// Returns style and layout: those of the file the entries came from, except for requested settings.
+/// Returns style and layout: those of the file the entries came from, except for requested
+/// settings.
 fn shape(options: &ShardSink, role: Role, former: Option<&Origin>, names: Vec<Box<[u8]>>, has_metadata: bool) -> (Style, Layout) {
     let header = former.map(|former| &former.header);
     let alignment = options.alignment.or(header.map(|header| writable(header.alignment))).unwrap_or(ALIGNMENT);

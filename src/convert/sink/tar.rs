@@ -1,7 +1,7 @@
 //! Writes tar archives, plain or compressed.
 //!
-//! One thread reads entries in storage order and writes headers and content. Other threads compress. Properties that tar cannot
-//! store are reported for each entry.
+//! One thread reads entries in storage order and writes headers and content. Other threads
+//! compress. Properties that tar cannot store are reported for each entry.
 
 use std::io::{self, Write};
 use std::num::NonZero;

@@ -6,8 +6,9 @@ use std::os::unix::ffi::OsStrExt;
 /// Characters besides blanks and quotes at which bash starts a new word for completion.
 const SEPARATORS: &[u8] = b"@=:<>";
 
-/// Splits a line into the words after the program name, without quotes. The last one, perhaps empty, is being typed. Also
-/// returns the offset in it after the last separator of bash, which replaces only the text from there.
+/// Splits a line into the words after the program name, without quotes. The last one, perhaps
+/// empty, is being typed. Also returns the offset in it after the last separator of bash, which
+/// replaces only the text from there.
 pub fn split(line: &[u8]) -> (Vec<Vec<u8>>, usize) {
     let mut words = vec![Vec::new()];
     let mut replaced = 0;

@@ -1,4 +1,4 @@
-//! Searches the content of one file line by line while it is decoded. At most one line is kept in memory.
+//! Searches the content of a file line by line while decoding it. Keeps at most one line in memory.
 
 use regex::bytes::Regex;
 
@@ -76,7 +76,7 @@ impl Hits {
 /// Receives matching lines. An error ends the search.
 pub(super) type Sink<'a> = &'a mut dyn FnMut(Hit<'_>) -> Result<()>;
 
-/// Searches the content of `entry`. Passes lines, if requested, to `sink` until it finds a NUL byte.
+/// Searches the content of `entry`. Passes requested lines to `sink` until it finds a NUL byte.
 pub(super) fn search(archive: &dyn Archive, entry: &Entry, regex: &Regex, mode: SearchMode, sink: Sink<'_>) -> Result<Found> {
     let mut searcher = Searcher::new(regex, mode, sink);
     if entry.size > 0 {
@@ -118,7 +118,7 @@ impl<'a> Searcher<'a> {
         self.found.matches > 0 && (self.mode == SearchMode::FirstMatch || (self.mode == SearchMode::Lines && self.found.binary))
     }
 
-    /// Searches the lines that end in `bytes`; fails with [`Error::Cancelled`] when nothing more is of interest.
+    /// Searches the lines that end in `bytes`. Fails with [`Error::Cancelled`] when it is done.
     fn push(&mut self, mut bytes: &[u8]) -> Result<()> {
         self.found.binary |= bytes.contains(&0);
         while !bytes.is_empty() {
@@ -126,7 +126,7 @@ impl<'a> Searcher<'a> {
                 return Err(Error::Cancelled);
             }
             let taken = if self.carry.is_empty() {
-                // Search complete lines together. Keep the rest after the last newline, unless it is too long.
+                // Search complete lines together. Keep an incomplete one unless it is too long.
                 match bytes.iter().rposition(|&byte| byte == b'\n') {
                     Some(end) => {
                         self.search(&bytes[..=end])?;
@@ -158,7 +158,8 @@ impl<'a> Searcher<'a> {
         if self.is_done() { Err(Error::Cancelled) } else { Ok(()) }
     }
 
-    /// Searches a hole. Zero bytes make the content binary, so that no lines are printed: a few zeros have the same effect as all.
+    /// Searches a hole. Zero bytes make the content binary, so that no lines are printed: a few
+    /// zeros have the same effect as all.
     fn hole(&mut self, length: u64) -> Result<()> {
         let shown = usize::try_from(length).unwrap_or(4096).min(4096);
         self.push(&vec![0; shown])
@@ -185,7 +186,7 @@ impl<'a> Searcher<'a> {
             }
             let text = &lines[start..end];
             let text = text.strip_suffix(b"\r").unwrap_or(text);
-            // A match over several lines, such as one of `\s+`, does not count unless a line alone has one.
+            // A match across lines, such as of `\s+`, counts only if a single line matches.
             if self.regex.is_match(text) {
                 self.line += count_lines(&lines[counted..start]);
                 counted = start;

@@ -122,7 +122,8 @@ impl Compressor {
         Ok(method)
     }
 
-    /// Appends a part of a deflate stream. It ends at a byte boundary; the last part ends the stream.
+    /// Appends a part of a deflate stream. It ends at a byte boundary; the last part ends the
+    /// stream.
     fn part(&mut self, raw: &[u8], before: &[u8], is_last: bool, out: &mut Vec<u8>) -> io::Result<()> {
         let level = match self.compression {
             ZipCompression::Deflate(level) if !looks_incompressible(raw) => Effort::new(level),

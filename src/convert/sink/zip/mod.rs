@@ -1,8 +1,9 @@
 //! Writes zip archives.
 //!
-//! One thread reads entries in storage order. Other threads compress members, several short ones at a time. Members are written in
-//! order, so that the output does not depend on the number of threads. A short member is compressed before its header is written.
-//! A long one is streamed, followed by its lengths. Properties that zip cannot store are reported for each entry.
+//! One thread reads entries in storage order. Other threads compress members, several short ones at
+//! a time. Members are written in order, so that the output does not depend on the number of
+//! threads. A short member is compressed before its header is written. A long one is streamed,
+//! followed by its lengths. Properties that zip cannot store are reported for each entry.
 
 mod compress;
 mod output;
@@ -33,8 +34,8 @@ pub const DEFLATE_LEVEL: u32 = 6;
 /// Content of a job, bytes, and maximum number of its members.
 const BATCH: usize = 1 << 20;
 const BATCH_MEMBERS: usize = 1_024;
-/// Divisor of the memory limit for members that are compressed before their header is written. Twice as much is queued for the
-/// threads.
+/// Divisor of the memory limit for members that are compressed before their header is written.
+/// Twice as much is queued for the threads.
 const HOLD_SHARE: u64 = 4;
 
 /// How a zip archive is written.

@@ -33,11 +33,6 @@ pub enum RequestKind {
 impl RequestKind {
     /// Number of kinds.
     const COUNT: usize = Self::Find as usize + 1;
-
-    /// Returns whether a new request leaves earlier ones of its kind awaited.
-    fn keeps_earlier(self) -> bool {
-        matches!(self, Self::Marks | Self::Details)
-    }
 }
 
 /// The ID of a request. Its response carries it, too.
@@ -75,7 +70,7 @@ impl Requests {
     /// Makes a request. Earlier requests of its kind are no longer awaited, except those of
     /// [`RequestKind::Marks`] and [`RequestKind::Details`], whose responses add up.
     pub fn make(&mut self, kind: RequestKind) -> RequestId {
-        if !kind.keeps_earlier() {
+        if !matches!(kind, RequestKind::Marks | RequestKind::Details) {
             self.cancel(kind);
         }
         let slot = &mut self.slots[kind as usize];

@@ -32,11 +32,6 @@ impl Cells {
         Self { separator, at: CellState::Start }
     }
 
-    /// Consumes the next byte and returns whether it ends a row.
-    pub fn ends_row(&mut self, byte: u8) -> bool {
-        self.classify(byte) == ByteRole::RowEnd
-    }
-
     pub fn classify(&mut self, byte: u8) -> ByteRole {
         let (at, part) = match (self.at, byte) {
             (CellState::Start, b'"') => (CellState::Quotes, ByteRole::Quote),

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use regex::bytes::Regex;
 
-use crate::preview::cells::Cells;
+use crate::preview::cells::{ByteRole, Cells};
 use crate::preview::encoding::{self, Encoding};
 use crate::preview::{HEAD, is_damage};
 use nra_format::archive::Archive;
@@ -286,8 +286,9 @@ impl<'a> Content<'a> {
     /// the start, because only then is it known which line breaks are quoted.
     fn row(&self, number: u64, separator: u8) -> Result<Place> {
         let mut cells = Cells::new(separator);
-        let (offset, _) =
-            self.nth(number, |bytes| (1..).zip(bytes).filter_map(|(end, byte)| cells.ends_row(*byte).then_some(end)).collect())?;
+        let (offset, _) = self.nth(number, |bytes| {
+            (1..).zip(bytes).filter_map(|(end, byte)| (cells.classify(*byte) == ByteRole::RowEnd).then_some(end)).collect()
+        })?;
         Ok(Place { offset, line: None, around: false })
     }
 

@@ -99,7 +99,7 @@ impl State {
 
     pub fn columns_in(&self, width: u16) -> Columns {
         let sorted = (!self.arrangement.wanted.is_natural()).then(|| self.arrangement.wanted.sort);
-        Columns::new(width, self.layout.sizes.has_bars(), &self.layout.columns, sorted)
+        Columns::new(width, self.layout.sizes == Sizes::Bars, &self.layout.columns, sorted)
     }
 
     /// Returns the place that gets the keys.
@@ -138,12 +138,6 @@ impl State {
     pub fn notify_also(&mut self, tone: Tone, text: &str) {
         let before = self.status.message.take().map_or_else(String::new, |message| format!("{}; ", message.text));
         self.notify(tone, format!("{before}{text}"));
-    }
-
-    /// Returns the key for the stored position of the outermost archive.
-    pub(super) fn stored_name(&self) -> Option<&str> {
-        let home = self.places.outer.first().map_or(&self.archive.home, |position| &position.home);
-        home.as_deref()
     }
 
     /// Returns the pending changes of the archive shown and of those around it, one per line.

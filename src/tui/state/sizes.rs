@@ -51,9 +51,3 @@ impl Map {
         squarified(&sizes, area)
     }
 }
-
-impl Sizes {
-    pub fn has_bars(&self) -> bool {
-        *self == Self::Bars
-    }
-}

@@ -55,7 +55,8 @@ pub fn rows(state: &mut State, response: RowsResponse, effects: &mut Vec<Effect>
     {
         // Go to the nearest parent that exists.
         go(state, directory.parent(), None, effects);
-        return notify_gone(state, &directory);
+        let gone = format!("{} does not exist in it", glyphs::printable(directory.as_bytes()));
+        return state.notify_also(Tone::Warning, &gone);
     }
     let is_new = !state.archive.damaged;
     let damage = response.page.as_ref().ok().and_then(|page| page.damage.clone()).filter(|_| is_new);
@@ -67,11 +68,6 @@ pub fn rows(state: &mut State, response: RowsResponse, effects: &mut Vec<Effect>
         history::remark(state);
     }
     moved(state, request, effects);
-}
-
-/// Adds to the message that a directory does not exist in the commit shown.
-fn notify_gone(state: &mut State, directory: &EntryPath) {
-    state.notify_also(Tone::Warning, &format!("{} does not exist in it", glyphs::printable(directory.as_bytes())));
 }
 
 /// Fits list and preview to their areas.

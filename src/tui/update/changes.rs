@@ -97,7 +97,7 @@ fn keep_remaining(state: &mut State, index: usize, rest: PendingChanges) {
 }
 
 /// Keeps the remaining changes. The message includes how many others were undone with it.
-fn keep(state: &mut State, rest: PendingChanges, message: &str) {
+pub fn keep(state: &mut State, rest: PendingChanges, message: &str) {
     let more = state.changes.pending.list().len().saturating_sub(rest.list().len() + 1);
     state.changes.pending = rest;
     let more = if more > 0 { format!(", and {more} more that depend on it") } else { String::new() };
@@ -150,7 +150,7 @@ fn ask(state: &mut State, purpose: PromptKind, what: &str, note: &str) {
     state.prompt(purpose, format!("{what} {place}"), note, "");
 }
 
-fn place(directory: &EntryPath) -> String {
+pub fn place(directory: &EntryPath) -> String {
     glyphs::printable(directory.as_bytes())
 }
 
@@ -191,11 +191,6 @@ pub fn rename(state: &State, from: &EntryPath, text: &str) -> Result<Option<Chec
         return Ok(Some(Check::Change(PendingChange::Rename(from.clone(), to), pending)));
     }
     Ok(planned.map(|index| Check::Undo(index, state.changes.pending.clone())))
-}
-
-/// Undoes the pending name of an entry.
-pub fn keep_name(state: &mut State, path: &EntryPath, rest: PendingChanges) {
-    keep(state, rest, &format!("{} keeps its name", place(path)));
 }
 
 fn ask_message(state: &mut State) {

@@ -171,7 +171,9 @@ pub fn checked(state: &mut State, result: Result<Checked, String>, effects: &mut
             state.dialogs.pop();
             match (found, purpose) {
                 (Checked::Change(change), _) => changes::stage(state, change),
-                (Checked::Remaining(rest), PromptKind::Rename(path)) => changes::keep_name(state, &path, rest),
+                (Checked::Remaining(rest), PromptKind::Rename(path)) => {
+                    changes::keep(state, rest, &format!("{} keeps its name", changes::place(&path)))
+                }
                 (Checked::Remaining(_), _) => {}
                 (Checked::Possible, PromptKind::Salvage) => salvage::start(state, &text, effects),
                 (Checked::Possible, _) => jobs::convert(state, &text, effects),

@@ -23,7 +23,8 @@ pub fn restore(state: &mut State, effects: &mut Vec<Effect>) {
 
 /// Stores the position in the archive shown, or in the outermost around it, if that is allowed.
 pub fn keep(state: &mut State) {
-    let Some(home) = state.stored_name().map(str::to_owned) else { return };
+    let home = state.places.outer.first().map_or(&state.archive.home, |position| &position.home);
+    let Some(home) = home.clone() else { return };
     let text =
         |path: Option<&EntryPath>| path.and_then(|path| std::str::from_utf8(path.as_bytes()).ok()).unwrap_or_default().to_owned();
     let (directory, entry) = match state.places.outer.first() {

@@ -27,7 +27,7 @@ pub(super) struct Lines {
 impl Lines {
     /// Finishes the line. The next one starts at offset `at` of the content.
     pub(super) fn end(&mut self, at: u64) {
-        if !self.is_blank() {
+        if self.text.iter().any(|&byte| byte != b' ') {
             let line = printable_line(&self.text, self.offset);
             self.bytes += line.text.len() + size_of::<Line>();
             self.ends.push(self.done.len());
@@ -37,11 +37,6 @@ impl Lines {
         let indent = 2 * self.open.len().min(MAX_DEPTH);
         self.text.clear();
         self.text.resize(indent, b' ');
-    }
-
-    /// Returns whether the line consists of indentation only.
-    fn is_blank(&self) -> bool {
-        self.text.iter().all(|&byte| byte == b' ')
     }
 
     /// Formats content that starts at offset `base` and returns how many bytes fit. Invalid JSON is

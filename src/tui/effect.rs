@@ -4,8 +4,9 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use strum::{EnumCount, EnumDiscriminants};
+
 use crate::open_target::{OpenTarget, Password};
-use crate::requests::{RequestId, RequestKind};
 use crate::rows::Scope;
 use crate::state::task::Task;
 use crate::state::{
@@ -39,8 +40,17 @@ pub enum Effect {
     Quit,
 }
 
+/// The ID of a request. Its response carries it, too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct RequestId {
+    pub kind: RequestKind,
+    /// Number of the request among those of its kind.
+    pub number: u64,
+}
+
 /// The content of a request.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, EnumDiscriminants)]
+#[strum_discriminants(name(RequestKind), derive(EnumCount, Hash), doc = "The kind of a request.")]
 pub enum Request {
     Rows(RowsRequest),
     /// Details of rows: number and entry of each.
@@ -57,6 +67,8 @@ pub enum Request {
     Find(FindRequest),
     /// The entries to mark.
     Marks(MarksRequest),
+    /// The size of the entries with these numbers.
+    Totals(Arc<Vec<Range<u64>>>),
     Inspect(Entry),
     /// The savings of compacting an archive.
     CompactEstimate(PathBuf),
@@ -89,31 +101,6 @@ impl Request {
     /// Returns whether a worker responds, not the thread that has the terminal.
     pub fn has_worker(&self) -> bool {
         !matches!(self, Self::Open(..) | Self::Commits | Self::Archives | Self::Copy(_))
-    }
-
-    pub fn kind(&self) -> RequestKind {
-        match self {
-            Self::Rows(_) => RequestKind::Rows,
-            Self::Details(_) => RequestKind::Details,
-            Self::Jump(_) => RequestKind::Jump,
-            Self::Arrange(_) => RequestKind::Arrange,
-            Self::Map(_) => RequestKind::Map,
-            Self::Preview(_) => RequestKind::Preview,
-            Self::Occurrences(_) => RequestKind::Occurrences,
-            Self::Find(_) => RequestKind::Find,
-            Self::Marks(MarksRequest::Totals(_)) => RequestKind::Totals,
-            Self::Marks(_) => RequestKind::Marks,
-            Self::Inspect(_) => RequestKind::Inspect,
-            Self::CompactEstimate(_) => RequestKind::CompactEstimate,
-            Self::Check(_) => RequestKind::Check,
-            Self::Content(_) => RequestKind::Content,
-            Self::FreeSpace(_) => RequestKind::FreeSpace,
-            Self::Completions(..) => RequestKind::Completions,
-            Self::Open(..) => RequestKind::Open,
-            Self::Commits => RequestKind::Commits,
-            Self::Archives => RequestKind::Archives,
-            Self::Copy(_) => RequestKind::Copy,
-        }
     }
 }
 
@@ -156,6 +143,4 @@ pub enum MarksRequest {
     Numbers(Arc<Vec<u64>>, Change),
     /// Entries that match a glob.
     Glob(Among, String, Change),
-    /// The size of the entries with these numbers.
-    Totals(Arc<Vec<Range<u64>>>),
 }

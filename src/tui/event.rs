@@ -5,10 +5,10 @@ use std::path::PathBuf;
 
 use crossterm::event::MouseEvent;
 
+use crate::effect::RequestId;
 use crate::key::Key;
 use crate::open_target::OpenTarget;
 use crate::preview::details::Details;
-use crate::requests::RequestId;
 use crate::state::{
     Change, Facts, FindResponse, Found, JobEvent, JobId, OccurrencesResponse, PendingChange, PendingChanges, PreviewResponse,
     RowDetails, RowsResponse, Tiles,

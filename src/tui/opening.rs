@@ -7,11 +7,10 @@ use std::thread;
 
 use crossbeam_channel::Sender;
 
-use crate::effect::Effect;
+use crate::effect::{Effect, RequestId};
 use crate::event::{Event, Failure, Response};
 use crate::open_target::{OpenTarget, Password};
 use crate::options::{Opened, Options};
-use crate::requests::RequestId;
 use crate::session::{Found, Session};
 use crate::state::Facts;
 use crate::workers::{FAULT, catch_fault, error_message, missing_password};

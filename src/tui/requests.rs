@@ -1,47 +1,13 @@
-//! IDs of requests, and the table of the requests whose responses are awaited.
+//! The table of the requests whose responses are awaited.
 //!
 //! A response carries the ID of its request. A response that is no longer awaited changes nothing,
 //! and a worker stops when the request it works on is no longer awaited.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The kind of a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum RequestKind {
-    Open,
-    Check,
-    Marks,
-    Totals,
-    Inspect,
-    CompactEstimate,
-    Commits,
-    Content,
-    FreeSpace,
-    Completions,
-    Archives,
-    Copy,
-    Rows,
-    Details,
-    Jump,
-    Arrange,
-    Map,
-    Preview,
-    Occurrences,
-    Find,
-}
+use strum::EnumCount;
 
-impl RequestKind {
-    /// Number of kinds.
-    const COUNT: usize = Self::Find as usize + 1;
-}
-
-/// The ID of a request. Its response carries it, too.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct RequestId {
-    pub kind: RequestKind,
-    /// Number of the request among those of its kind.
-    pub number: u64,
-}
+use crate::effect::{RequestId, RequestKind};
 
 /// The requests of one kind.
 #[derive(Debug, Clone, Copy, Default)]

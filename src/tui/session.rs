@@ -12,10 +12,9 @@ use ratatui::Terminal;
 use ratatui::backend::Backend;
 
 use crate::copies::Copies;
-use crate::effect::Effect;
+use crate::effect::{Effect, RequestId};
 use crate::event::{Event, Response};
 use crate::keyboard::Keyboard;
-use crate::requests::RequestId;
 use crate::state::{Facts, State};
 use crate::update::update;
 use crate::view::view;
@@ -229,9 +228,8 @@ mod tests {
     use crossbeam_channel::unbounded;
 
     use super::*;
-    use crate::effect::Request;
+    use crate::effect::{Request, RequestKind};
     use crate::keymap::Keymap;
-    use crate::requests::RequestKind;
     use crate::tests::sample;
     use crate::theme::{Background, Depth, Theme};
 

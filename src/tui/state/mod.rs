@@ -27,10 +27,11 @@ use std::time::Duration;
 
 use ratatui::layout::Rect;
 
+use crate::effect::RequestKind;
 use crate::keymap::{Keymap, Place};
 use crate::layout::{Areas, Columns, MESSAGE_ROWS, SMALLEST};
 use crate::open_target::OpenTarget;
-use crate::requests::{RequestKind, Requests};
+use crate::requests::Requests;
 use crate::theme::Theme;
 use nra_format::path::EntryPath;
 

@@ -1,10 +1,9 @@
 //! Sort order, tree and columns of the list.
 
 use super::{Story, everything};
-use crate::effect::{Effect, Request};
+use crate::effect::{Effect, Request, RequestKind};
 use crate::event::{Event, Response};
 use crate::layout::Column;
-use crate::requests::RequestKind;
 
 fn heads(story: &Story) -> String {
     story.screen().lines().nth(1).unwrap_or_default().to_owned()

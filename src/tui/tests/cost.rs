@@ -9,7 +9,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::Story;
-use crate::effect::{Effect, MarksRequest, Request};
+use crate::effect::{Effect, Request};
 use crate::event::Event;
 use crate::state::task::Task;
 use crate::state::{Change, Ending, FindRequest, JobEvent, PendingChange};
@@ -265,7 +265,7 @@ fn marks_with_gaps_are_answered_as_fast() {
     story.held_back = true;
     story.then("space k space k space");
     let sums = story.back.iter().filter_map(|effect| match effect {
-        Effect::Request(id, Request::Marks(MarksRequest::Totals(_))) => Some(story.state.requests.awaits(*id)),
+        Effect::Request(id, Request::Totals(_)) => Some(story.state.requests.awaits(*id)),
         _ => None,
     });
     assert_eq!(sums.collect::<Vec<_>>(), [false, false, true]);

@@ -1,10 +1,9 @@
 //! Finding and filtering.
 
 use super::{Story, everything};
-use crate::effect::{Effect, Request};
+use crate::effect::{Effect, Request, RequestKind};
 use crate::event::{Event, Response};
 use crate::open_target::OpenTarget;
-use crate::requests::RequestKind;
 
 #[test]
 fn query_finds_entries_by_properties() {

@@ -5,10 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Story, asks, everything};
-use crate::effect::{Effect, Request};
+use crate::effect::{Effect, Request, RequestKind};
 use crate::event::{Event, Failure, Response};
 use crate::open_target::{OpenTarget, Password};
-use crate::requests::RequestKind;
 use crate::state::{Ending, Facts, JobEvent, Progress};
 use nra_convert::repair::{MEMORY_BYTES, protect};
 use nra_format::archive::{Archive, OpenOptions, open_path};

@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use super::{Story, asks, everything};
-use crate::effect::{Effect, Request};
+use crate::effect::{Effect, Request, RequestKind};
 use crate::event::{Event, Response};
 use crate::open_target::OpenTarget;
-use crate::requests::RequestKind;
 use crate::state::Dialog;
 use crate::update::update;
 use nra_format::archive::CommitInfo;

@@ -5,10 +5,9 @@ use std::path::Path;
 
 use super::jobs::open;
 use super::{Story, asks, everything};
-use crate::effect::{Effect, Request};
+use crate::effect::{Effect, Request, RequestKind};
 use crate::event::{Event, Failure, Response};
 use crate::open_target::OpenTarget;
-use crate::requests::RequestKind;
 use crate::rows::{Anchor, Page};
 use crate::state::task::Task;
 use crate::state::{DAMAGED, Dialog, Ending, Facts, JobEvent, RowsResponse};

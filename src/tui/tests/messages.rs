@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use super::{Story, everything};
 use crate::config::Config;
+use crate::effect::RequestKind;
 use crate::event::{Event, Response};
 use crate::open_target::OpenTarget;
-use crate::requests::RequestKind;
 use crate::state::{Ending, Tone};
 use crate::tests::sample;
 use nra_format::archive::CommitInfo;

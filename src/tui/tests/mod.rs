@@ -30,12 +30,12 @@ use crossterm::event::KeyCode;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 
-use crate::effect::{Effect, Request};
+use crate::effect::{Effect, Request, RequestKind};
 use crate::event::{Event, Response};
 use crate::key::Key;
 use crate::keymap::Keymap;
 use crate::open_target::OpenTarget;
-use crate::requests::{RequestKind, Requests};
+use crate::requests::Requests;
 use crate::state::{Facts, State};
 use crate::theme::{Background, Depth, Theme};
 use crate::update::{start, update};
@@ -45,7 +45,7 @@ use nra_format::archive::Archive;
 
 /// Returns a request as `Story::outside` has it: without its number.
 fn asks(request: Request) -> Effect {
-    Effect::Request(Requests::default().newest(request.kind()), request)
+    Effect::Request(Requests::default().newest(RequestKind::from(&request)), request)
 }
 
 /// A simulated user.

@@ -6,10 +6,9 @@ use crossterm::event::{KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use insta::assert_snapshot;
 
 use super::{Story, asks, everything};
-use crate::effect::{Effect, Request};
+use crate::effect::{Effect, Request, RequestKind};
 use crate::event::{Event, Failure, Response};
 use crate::open_target::OpenTarget;
-use crate::requests::RequestKind;
 use crate::state::{Facts, JobEvent, ONLY_NRA, Progress};
 use crate::tests::sample;
 use crate::update::update;

@@ -1,9 +1,8 @@
 //! The list: enters and leaves directories, shows rows.
 
-use crate::effect::{Effect, Request};
+use crate::effect::{Effect, Request, RequestKind};
 use crate::glyphs;
 use crate::keymap::Action;
-use crate::requests::RequestKind;
 use crate::rows::{Order, Scope};
 use crate::state::{Focus, Listing, RowsError, RowsRequest, RowsResponse, State, Tone};
 use crate::update::{arrange, history, nested, preview, sizes};

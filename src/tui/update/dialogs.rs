@@ -3,7 +3,7 @@
 use crossterm::event::KeyCode;
 use ratatui::layout::Position;
 
-use crate::effect::{Check, Effect, MarksRequest, Request};
+use crate::effect::{Check, Effect, MarksRequest, Request, RequestKind};
 use crate::event::Checked;
 use crate::frames;
 use crate::glyphs;
@@ -13,7 +13,6 @@ use crate::open_target::{OpenTarget, Password};
 use crate::preview::Scrolled;
 use crate::preview::seek::Needle;
 use crate::preview::walk::RowPart;
-use crate::requests::RequestKind;
 use crate::state::dialog;
 use crate::state::task::{POLICIES, SAFE};
 use crate::state::{Choice, Dialog, PendingCheck, Prompt, PromptKind, State, Tone, Typed};

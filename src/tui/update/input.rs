@@ -2,11 +2,10 @@
 
 use crossterm::event::KeyCode;
 
-use crate::effect::Effect;
+use crate::effect::{Effect, RequestKind};
 use crate::event::Event;
 use crate::key::Key;
 use crate::keymap::{Action, Place};
-use crate::requests::RequestKind;
 use crate::state::{State, Tone, Typed};
 use crate::update::{actions, dialogs, find, jobs, jump};
 

@@ -2,10 +2,9 @@
 
 use crossterm::event::KeyCode;
 
-use crate::effect::{Effect, JumpRequest, Request};
+use crate::effect::{Effect, JumpRequest, Request, RequestKind};
 use crate::key::Key;
 use crate::keymap::{Action, Place};
-use crate::requests::RequestKind;
 use crate::state::dialog::{MAX_LINE, one_line};
 use crate::state::{Dialog, Jump, State, Tone};
 use crate::update::{actions, browse};

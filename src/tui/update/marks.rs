@@ -3,9 +3,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::effect::{Effect, MarksRequest, Request};
+use crate::effect::{Effect, MarksRequest, Request, RequestKind};
 use crate::keymap::Action;
-use crate::requests::RequestKind;
 use crate::rows::Order;
 use crate::state::{Among, Change, Focus, Marked, PromptKind, State, Tone};
 use crate::update::entry::NO_ENTRY;
@@ -131,7 +130,7 @@ fn ask(state: &mut State, change: Change, title: &str) {
 pub fn set(state: &mut State, numbers: Vec<Range<u64>>, change: Change, effects: &mut Vec<Effect>) {
     state.marks.change(numbers, change);
     let ranges = Arc::clone(state.marks.ranges());
-    effects.push(state.request(Request::Marks(MarksRequest::Totals(ranges))));
+    effects.push(state.request(Request::Totals(ranges)));
 }
 
 /// Changes marks and runs the action that waits for them. It does not run if there are none,

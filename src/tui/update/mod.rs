@@ -30,9 +30,8 @@ use std::time::Duration;
 use ratatui::layout::Rect;
 use zeroize::Zeroizing;
 
-use crate::effect::Effect;
+use crate::effect::{Effect, RequestId, RequestKind};
 use crate::event::{Event, Failure, Response};
-use crate::requests::{RequestId, RequestKind};
 use crate::state::{Dialog, State, Tone, Typed};
 use nra_text::SizeStyle;
 

@@ -2,8 +2,7 @@
 
 use tui_input::Input;
 
-use crate::effect::{Effect, Request};
-use crate::requests::RequestKind;
+use crate::effect::{Effect, Request, RequestKind};
 use crate::state::task::Task;
 use crate::state::{
     About, Dialog, FindKind, Finder, Job, JobId, Menu, PendingChanges, Prompt, PromptKind, Sizes, State, Writing,
@@ -22,7 +21,7 @@ impl State {
             Request::Copy(_) => self.input.copying = true,
             _ => {}
         }
-        Effect::Request(self.requests.make(request.kind()), request)
+        Effect::Request(self.requests.make(RequestKind::from(&request)), request)
     }
 
     /// Opens a prompt, with `typed` as the suggestion.

@@ -20,7 +20,6 @@ pub fn answer(archive: &dyn Archive, request: MarksRequest, awaited: &dyn Fn() -
     let (ranges, change) = match request {
         MarksRequest::Numbers(numbers, change) => (whole_of(archive, &numbers, awaited), change),
         MarksRequest::Glob(among, pattern, change) => (glob(archive, among, &pattern, awaited), change),
-        MarksRequest::Totals(ranges) => return totals(archive, &ranges, awaited),
     };
     if matches!(ranges, Err(Error::Cancelled)) {
         return None;
@@ -52,8 +51,9 @@ fn join(ranges: &mut Vec<Range<u64>>, range: Range<u64>) {
     }
 }
 
-/// Returns the size of the marked entries, unless part of the index is unreadable.
-fn totals(archive: &dyn Archive, ranges: &[Range<u64>], awaited: &dyn Fn() -> bool) -> Option<Response> {
+/// Returns the size of the marked entries, which is unknown if part of the index is unreadable.
+/// Returns `None` if cancelled.
+pub fn totals(archive: &dyn Archive, ranges: &[Range<u64>], awaited: &dyn Fn() -> bool) -> Option<Response> {
     let mut bytes = Some(0u64);
     for (index, range) in (0u64..).zip(ranges) {
         if index.is_multiple_of(STRIDE) && !awaited() {
@@ -175,6 +175,6 @@ mod tests {
         assert_eq!(glob(&*archive, everywhere(), "*.txt", &|| false).unwrap(), None);
         assert_eq!(answer(&*archive, MarksRequest::Numbers(vec![0, 1].into(), Change::Add), &|| false), None);
         let ranges = Arc::new(vec![0..1, 2..3]);
-        assert_eq!(answer(&*archive, MarksRequest::Totals(ranges), &|| false), None);
+        assert_eq!(totals(&*archive, &ranges, &|| false), None);
     }
 }

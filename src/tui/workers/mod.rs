@@ -21,9 +21,9 @@ use std::time::Instant;
 
 use crossbeam_channel::Sender;
 
-use crate::effect::{Effect, MarksRequest, Request};
+use crate::effect::{Effect, MarksRequest, Request, RequestId, RequestKind};
 use crate::event::{Event, Failure, Response};
-use crate::requests::{RequestId, RequestKind, Requests};
+use crate::requests::Requests;
 use crate::state::{FindResponse, JobId, PreviewResponse, RowDetails, RowsError, RowsResponse, SeekResult};
 use nra_format::archive::Archive;
 
@@ -165,6 +165,7 @@ fn respond(archive: &Arc<dyn Archive>, request: Request, finder: &mut Option<Fin
             None
         }
         Request::Marks(request) => marks::answer(reader, request, awaited),
+        Request::Totals(ranges) => marks::totals(reader, &ranges, awaited),
         Request::Inspect(entry) => read::inspect(reader, &entry, responder),
         Request::CompactEstimate(file) => Some(Response::CompactEstimate(jobs::compact_estimate(reader, &file, awaited))),
         Request::Check(check) => Some(Response::CheckDone(changes::check(reader, check))),
@@ -202,7 +203,7 @@ fn fault_response(request: &Request) -> Response {
         Request::Marks(MarksRequest::Numbers(_, change) | MarksRequest::Glob(.., change)) => {
             Response::Marked(Err(fault()), *change)
         }
-        Request::Marks(MarksRequest::Totals(_)) => Response::MarkTotals(None),
+        Request::Totals(_) => Response::MarkTotals(None),
         Request::Inspect(_) => Response::Inspected(Err(fault())),
         Request::CompactEstimate(_) => Response::CompactEstimate(Err(fault())),
         Request::Check(_) => Response::CheckDone(Err(fault())),
@@ -338,7 +339,7 @@ pub(crate) mod tests {
             Request::Map(None),
             Request::Jump(JumpRequest { scope, from: 0, after: false, typed: "x".to_owned() }),
             Request::Find(FindRequest { directory: None, pattern: "x".to_owned() }),
-            Request::Marks(MarksRequest::Totals(Arc::new(vec![0..1, 2..3]))),
+            Request::Totals(Arc::new(vec![0..1, 2..3])),
             Request::Marks(MarksRequest::Numbers(Arc::new(vec![0]), Change::Add)),
             Request::Inspect(entry.clone()),
             Request::CompactEstimate(PathBuf::from("none")),
@@ -346,7 +347,7 @@ pub(crate) mod tests {
             Request::Check(Check::Change(PendingChange::MakeDirectory(path), PendingChanges::default())),
         ];
         let asked: Vec<Effect> =
-            asked.into_iter().map(|request| Effect::Request(requests.make(request.kind()), request)).collect();
+            asked.into_iter().map(|request| Effect::Request(requests.make(RequestKind::from(&request)), request)).collect();
         work.publish(&requests);
         let effects = asked.into_iter().chain([Effect::Start(1, Task::Verify { ranges: None })]);
         for effect in effects {

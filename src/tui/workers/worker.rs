@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use crossbeam_channel::{Sender, unbounded};
 
+use crate::effect::RequestId;
 use crate::event::{Event, Response};
-use crate::requests::{RequestId, SharedRequests};
+use crate::requests::SharedRequests;
 use nra_format::archive::Archive;
 
 /// The error for a response lost to a bug.
@@ -91,7 +92,8 @@ mod tests {
     use crossbeam_channel::Receiver;
 
     use super::*;
-    use crate::requests::{RequestKind, Requests};
+    use crate::effect::RequestKind;
+    use crate::requests::Requests;
 
     const LONG: Duration = Duration::from_secs(60);
 

@@ -75,7 +75,7 @@ impl Order {
         monitor: &dyn Monitor,
     ) -> Result<()> {
         let mut arrangement = Arrangement::default();
-        let (mut links, mut grouped) = (LinkGroups::of(archive), Vec::new());
+        let (mut links, mut grouped) = (LinkGroups::<()>::of(archive), Vec::new());
         let mut bytes = 0u64;
         for entry in archive.entries(0..archive.entry_count()) {
             monitor.check()?;

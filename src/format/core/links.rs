@@ -1,10 +1,15 @@
-//! Resolves hard links.
+//! Resolves hard links: by link group ([`LinkGroups`]), or by the path of the target ([`LinkTargets`]).
 //!
-//! Hard links share a number, the link group. Hostile archives may give the same number to unrelated files, so entries count as hard links only if
-//! they also agree in size and content. All other entries of the group are separate files. Spec: nra.md, section 8.5.
+//! Hard links share a number, the link group. Hostile archives may give the same number to unrelated files, so entries count as
+//! hard links only if they also agree in size and content. All other entries of the group are separate files. Spec: nra.md,
+//! section 8.5.
+
+mod targets;
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
+
+pub use targets::{LinkTargets, PathKey};
 
 use crate::archive::Archive;
 use crate::entry::{Entry, Kind};
@@ -12,18 +17,25 @@ use crate::entry::{Entry, Kind};
 /// Link group and a hash of the properties that hard links share. Entries with equal keys are hard links of each other.
 pub type LinkKey = (u64, u64);
 
-/// Distinguishes hard links from entries that only have the same link group.
-#[derive(Debug, Default)]
-pub struct LinkGroups {
+/// Distinguishes hard links from entries that only have the same link group, and has a value for each linked file.
+#[derive(Debug)]
+pub struct LinkGroups<T = ()> {
     /// Hashes have a random key, so that nobody can construct a collision.
     keys: RandomState,
     /// Metadata and time must also agree.
     exact: bool,
     /// Hash of the first entry of each group.
     firsts: HashMap<u64, u64>,
+    files: HashMap<LinkKey, T>,
 }
 
-impl LinkGroups {
+impl<T> Default for LinkGroups<T> {
+    fn default() -> Self {
+        Self { keys: RandomState::new(), exact: false, firsts: HashMap::new(), files: HashMap::new() }
+    }
+}
+
+impl<T> LinkGroups<T> {
     /// Returns a resolver that also compares metadata and time.
     pub fn exact() -> Self {
         Self { exact: true, ..Self::default() }
@@ -48,8 +60,20 @@ impl LinkGroups {
     }
 
     /// Returns whether an entry with this key differs from the first entry of its group.
-    pub fn differs(&mut self, (group, print): LinkKey) -> bool {
-        *self.firsts.entry(group).or_insert(print) != print
+    pub fn differs(&mut self, (group, hash): LinkKey) -> bool {
+        *self.firsts.entry(group).or_insert(hash) != hash
+    }
+
+    /// Returns the value of the file with this key.
+    pub fn get(&self, key: LinkKey) -> Option<&T> {
+        self.files.get(&key)
+    }
+
+    /// Sets the value of a file, unless it has one. Returns whether it was set.
+    pub fn insert(&mut self, key: LinkKey, value: T) -> bool {
+        let count = self.files.len();
+        self.files.entry(key).or_insert(value);
+        self.files.len() > count
     }
 }
 
@@ -72,7 +96,7 @@ mod tests {
 
     #[test]
     fn hard_links_agree_in_size_and_content() {
-        let mut links = LinkGroups::default();
+        let mut links = LinkGroups::<()>::default();
         let first = links.key(&entry("a", 7, 3, 1)).unwrap();
         assert_eq!(links.key(&entry("b", 7, 3, 1)), Some(first));
         for other in [entry("c", 7, 4, 1), entry("c", 7, 3, 2), entry("c", 8, 3, 1)] {
@@ -88,7 +112,7 @@ mod tests {
         let plain = entry("a", 1, 3, 1);
         let mode = Entry { metadata: Arc::new(Metadata { mode: 0o600, ..Metadata::default() }), ..plain.clone() };
         let time = Entry { modified: Some(Timestamp { seconds: 1, nanoseconds: 0 }), ..plain.clone() };
-        let (links, exact) = (LinkGroups::default(), LinkGroups::exact());
+        let (links, exact) = (LinkGroups::<()>::default(), LinkGroups::<()>::exact());
         for other in [mode, time] {
             assert_eq!(links.key(&plain), links.key(&other));
             assert_ne!(exact.key(&plain), exact.key(&other));

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use super::decoder::{Decoder, Event};
-use super::links::{Links, PathKey};
 use super::member::{Member as TarMember, MemberKind};
 use nra_core::archive::Damage;
 use nra_core::entry::{Attribute, Kind, Metadata, Owner};
 use nra_core::error::{Error, Result};
+use nra_core::links::{LinkTargets, PathKey};
 use nra_core::path::Quoted;
 use nra_core::source::ReadAt;
 use nra_core::table::{Cleaned, TableEntry, clean};
@@ -98,8 +98,8 @@ pub(super) struct Indexer {
     /// Names and items; hard links whose target is still to be found have none.
     pub(super) items: Vec<(Vec<u8>, Option<TableEntry>)>,
     pub(super) maps: Vec<Box<[(u64, u64)]>>,
-    /// Which item a hard link leads to.
-    links: Links<usize, usize>,
+    /// The items that hard links refer to.
+    links: LinkTargets<usize, usize>,
     groups: u64,
     last_metadata: Option<Arc<Metadata>>,
     pub(super) remarks: Vec<String>,
@@ -164,12 +164,12 @@ impl Indexer {
         let replaced = if member.kind == MemberKind::HardLink {
             self.items.push((member.name, None));
             // What is no path is never found.
-            self.links.link(path, path_of(&member.link).unwrap_or(PathKey::of(b"")), position)
+            self.links.add_link(path, path_of(&member.link).unwrap_or(PathKey::of(b"")), position)
         } else {
             let item = self.item(&member)?;
             let target = (item.kind != Kind::Directory).then_some(position);
             self.items.push((member.name, Some(item)));
-            self.links.entry(path, target)
+            self.links.add_entry(path, target)
         };
         if let Some(replaced) = replaced {
             // The table tells that it is hidden.
@@ -180,10 +180,10 @@ impl Indexer {
 
     /// Gives links what they lead to, and those that lead to them.
     fn settle(&mut self) -> Result<()> {
-        while let Some((link, target)) = self.links.take_ready() {
+        while let Some((link, target)) = self.links.next_resolved() {
             self.items[link].1 = self.linked(target)?;
             if let Some(path) = path_of(&self.items[link].0) {
-                self.links.entry(path, Some(target));
+                self.links.add_entry(path, Some(target));
             }
         }
         Ok(())
@@ -205,7 +205,7 @@ impl Indexer {
 
     /// Returns the names of the links whose target never came.
     pub(super) fn lost_links(&mut self) -> Result<Vec<Vec<u8>>> {
-        let lost = std::mem::take(&mut self.links).into_lost().into_iter();
+        let lost = std::mem::take(&mut self.links).into_unresolved().into_iter();
         lost.map(|position| {
             self.take(self.items[position].0.len() as u64)?;
             Ok(self.items[position].0.clone())

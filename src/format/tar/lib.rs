@@ -10,7 +10,6 @@ mod decoder;
 mod encode;
 mod header;
 mod indexer;
-mod links;
 mod member;
 mod open;
 mod pax;
@@ -23,7 +22,6 @@ mod tests;
 pub use archive::TarMembers;
 pub use decoder::{Decoder, Event};
 pub use encode::{END, Encoded, Loss, encode, encode_comment, padding};
-pub use links::{Links, PathKey};
 pub use member::{Member, MemberKind};
 pub use open::{probe, probe_compressed};
 

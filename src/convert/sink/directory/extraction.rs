@@ -1,6 +1,5 @@
 //! State that all steps of one extraction share.
 
-use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -17,8 +16,9 @@ use crate::source::walk::reason;
 use rustix::io::Errno;
 
 use nra_format::archive::Archive;
-use nra_format::entry::{Kind, Location};
+use nra_format::entry::Kind;
 use nra_format::error::{Error, Result, Subject};
+use nra_format::links::LinkGroups;
 use nra_format::progress::{Counter, Monitor, Severity, Warning};
 
 /// Identity of a file on this system.
@@ -37,8 +37,6 @@ pub(super) struct FirstLink {
     pub path: Box<[u8]>,
     /// Identity of the file.
     pub inode: Inode,
-    size: u64,
-    location: Location,
 }
 
 /// One extraction.
@@ -55,7 +53,7 @@ pub(super) struct Extraction<'a> {
     pub decisions: Decisions,
     /// Path of the target, for messages.
     pub target: Vec<u8>,
-    leaders: Mutex<HashMap<u64, FirstLink>>,
+    leaders: Mutex<LinkGroups<FirstLink>>,
     stats: Mutex<DirectoryStats>,
 }
 
@@ -203,16 +201,16 @@ impl<'a> Extraction<'a> {
 
     /// Remembers a file that others of its link group may become links to.
     pub(super) fn lead(&self, item: &SelectedEntry, path: &[u8], inode: Inode) {
-        let leader = FirstLink { path: path.into(), inode, size: item.entry.size, location: item.entry.location.clone() };
-        self.leaders.lock().unwrap_or_else(PoisonError::into_inner).entry(item.entry.link_group).or_insert(leader);
+        let mut leaders = self.leaders.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(key) = leaders.key(&item.entry) {
+            leaders.insert(key, FirstLink { path: path.into(), inode });
+        }
     }
 
-    /// Returns the file that `item` can be linked to: of the same group and, since the group may be
-    /// false, with the same content.
+    /// Returns the file that `item` can be linked to.
     pub(super) fn leader(&self, item: &SelectedEntry) -> Option<FirstLink> {
         let leaders = self.leaders.lock().unwrap_or_else(PoisonError::into_inner);
-        let same = |leader: &&FirstLink| leader.size == item.entry.size && leader.location == item.entry.location;
-        leaders.get(&item.entry.link_group).filter(same).cloned()
+        leaders.get(leaders.key(&item.entry)?).cloned()
     }
 
     /// Returns what was done so far.

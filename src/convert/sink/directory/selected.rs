@@ -1,10 +1,8 @@
 //! Selected entries and their paths below the target.
 
-use std::collections::HashSet;
-
 use super::Settings;
 use nra_format::entry::{Entry, Kind};
-use nra_format::links::{LinkGroups, LinkKey};
+use nra_format::links::LinkGroups;
 
 /// A selected entry.
 #[derive(Debug, Clone)]
@@ -45,9 +43,8 @@ pub(super) struct Sums {
     pub bytes: u64,
     /// The same, with hard links of one file counted once.
     pub distinct_bytes: u64,
+    /// Counted files with hard links.
     links: LinkGroups,
-    /// Link groups that were counted.
-    counted: HashSet<LinkKey>,
     /// The first top-level name.
     top: Option<Box<[u8]>>,
     /// There are several top-level names.
@@ -60,7 +57,7 @@ impl Sums {
         self.entries += 1;
         self.bytes = self.bytes.saturating_add(item.entry.size);
         // Different files of a false link group are all extracted.
-        if self.links.key(&item.entry).is_none_or(|key| self.counted.insert(key)) {
+        if self.links.key(&item.entry).is_none_or(|key| self.links.insert(key, ())) {
             self.distinct_bytes = self.distinct_bytes.saturating_add(item.entry.size);
         }
         let path = item.path();

@@ -10,11 +10,11 @@ use crate::pipeline::{Batch, EntryPart, Feed, Placed};
 use crate::source::{Broken, SourceFact};
 use nra_format::entry::{Entry, Kind};
 use nra_format::error::{Error, Result};
+use nra_format::links::{LinkTargets, PathKey};
 use nra_format::nra::writer::{EntryId, NewContent, Writer};
 use nra_format::path::{EntryPath, Quoted};
 use nra_format::progress::{Monitor, Warning};
 use nra_format::stream::casts_doubt;
-use nra_format::tar::{Links, PathKey};
 
 /// Target of a hard link.
 #[derive(Debug, Clone)]
@@ -36,7 +36,7 @@ pub(crate) struct Store<'a, W: Write + Send> {
     keep_going: bool,
     failed: bool,
     /// Hard links, each with the path of its target.
-    links: Links<Target, (Entry, EntryPath)>,
+    links: LinkTargets<Target, (Entry, EntryPath)>,
     /// Counts targets of symlinks that hard links repeat: a few bytes of the input become many.
     repeated: LimitCounter,
     /// Bytes of the input so far.
@@ -52,7 +52,7 @@ impl<'a, W: Write + Send> Store<'a, W> {
         monitor: &'a dyn Monitor,
     ) -> Self {
         let repeated = LimitCounter::new(limits);
-        Self { feed: Feed::new(writer), monitor, keep_going, failed: false, links: Links::default(), repeated, stored }
+        Self { feed: Feed::new(writer), monitor, keep_going, failed: false, links: LinkTargets::default(), repeated, stored }
     }
 
     /// Returns whether the input could not be read to its end.
@@ -82,7 +82,7 @@ impl<'a, W: Write + Send> Store<'a, W> {
             Kind::File => Some(Target::File(id)),
             _ => entry.map(Arc::new).map(Target::Other),
         };
-        let replaced = self.links.entry(path, target);
+        let replaced = self.links.add_entry(path, target);
         self.settle(replaced)
     }
 
@@ -114,7 +114,7 @@ impl<'a, W: Write + Send> Store<'a, W> {
     }
 
     fn link(&mut self, entry: Entry, target: EntryPath) -> Result<()> {
-        let replaced = self.links.link(key(&entry.path), key(&target), (entry, target));
+        let replaced = self.links.add_link(key(&entry.path), key(&target), (entry, target));
         self.settle(replaced)
     }
 
@@ -125,7 +125,7 @@ impl<'a, W: Write + Send> Store<'a, W> {
             let message = "replaced: a later entry has the same path";
             self.monitor.warn(Warning::remark(entry.path.as_bytes(), message));
         }
-        while let Some(((entry, _), target)) = self.links.take_ready() {
+        while let Some(((entry, _), target)) = self.links.next_resolved() {
             let path = key(&entry.path);
             let stored = match target {
                 Target::File(id) => self.feed.add_link(entry, id, self.monitor)?.map(Target::File),
@@ -136,7 +136,7 @@ impl<'a, W: Write + Send> Store<'a, W> {
                 }
             };
             if stored.is_some() {
-                self.links.entry(path, stored);
+                self.links.add_entry(path, stored);
             }
         }
         Ok(())
@@ -144,7 +144,7 @@ impl<'a, W: Write + Send> Store<'a, W> {
 
     /// Reports links without a target. Returns how many entries were skipped.
     pub(crate) fn finish(mut self) -> u64 {
-        let mut lost = std::mem::take(&mut self.links).into_lost();
+        let mut lost = std::mem::take(&mut self.links).into_unresolved();
         lost.sort_by(|a, b| a.0.path.cmp(&b.0.path));
         for (entry, target) in lost {
             let target = Quoted::new(target.as_bytes());

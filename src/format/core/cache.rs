@@ -1,15 +1,19 @@
-//! A cache of decoded blocks, bounded in bytes. If several threads request the same block, one decodes it and the others wait.
+//! A cache of decoded values, bounded in bytes. If several threads request the same value, one decodes it and the others wait.
 
+use std::collections::VecDeque;
 use std::hash::Hash;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::ThreadId;
 
 use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
 
-use crate::error::Result;
+use crate::error::{Corruption, Result};
 
 /// Memory that the cache needs for a value beside the value itself, bytes: key, counters, allocator overhead.
-const OVERHEAD: u64 = 64;
+const OVERHEAD: u64 = 128;
+/// Maximum number of large values that are kept.
+const MAX_LARGE: usize = 8;
 
 /// A value that reports its size.
 pub trait Weight {
@@ -17,23 +21,38 @@ pub trait Weight {
     fn weight(&self) -> u64;
 }
 
-impl Weight for Arc<Vec<u8>> {
+impl<T: Weight> Weight for Arc<T> {
     fn weight(&self) -> u64 {
-        self.len() as u64
+        T::weight(self)
     }
 }
+
+impl Weight for Vec<u8> {
+    fn weight(&self) -> u64 {
+        self.capacity() as u64
+    }
+}
+
+/// A value, or the damage that prevents decoding it. A damaged value is read only once.
+type Decoded<V> = std::result::Result<V, Arc<Corruption>>;
 
 #[derive(Clone)]
 struct ByWeight;
 
-impl<K, V: Weight> Weighter<K, V> for ByWeight {
-    fn weight(&self, _: &K, value: &V) -> u64 {
-        value.weight() + OVERHEAD
+impl<K, V: Weight> Weighter<K, Decoded<V>> for ByWeight {
+    fn weight(&self, _: &K, decoded: &Decoded<V>) -> u64 {
+        OVERHEAD + decoded.as_ref().map_or_else(|damage| damage.heap_bytes() as u64, Weight::weight)
     }
 }
 
 /// Decoded values by key.
-pub struct DecodedCache<K, V: Weight>(Cache<K, V, ByWeight>);
+pub struct DecodedCache<K, V: Weight> {
+    values: Cache<K, Decoded<V>, ByWeight>,
+    /// Weight above which a value is large, bytes.
+    large_bytes: u64,
+    /// The last large value of each thread.
+    large: Mutex<VecDeque<(ThreadId, K, V)>>,
+}
 
 impl<K: Hash + Eq + Clone, V: Weight + Clone> DecodedCache<K, V> {
     /// Returns a cache of at most `capacity_bytes`. `typical_bytes` is the usual size of a value.
@@ -48,21 +67,67 @@ impl<K: Hash + Eq + Clone, V: Weight + Clone> DecodedCache<K, V> {
             .hot_allocation(0.5)
             .build()
             .expect("both capacities are given");
-        Self(Cache::with_options(options, ByWeight, DefaultHashBuilder::default(), DefaultLifecycle::default()))
+        let values = Cache::with_options(options, ByWeight, DefaultHashBuilder::default(), DefaultLifecycle::default());
+        Self { values, large_bytes: u64::MAX, large: Mutex::default() }
+    }
+
+    /// Also keeps the last large value of each thread, even if it exceeds the capacity. Otherwise, reading the entries of a large
+    /// block one after another would decode it for each entry.
+    #[must_use]
+    pub fn with_large_values(self) -> Self {
+        let large_bytes = self.values.capacity() / 8;
+        Self { large_bytes, ..self }
     }
 
     /// Returns a value if it is cached.
     pub fn get(&self, key: &K) -> Option<V> {
-        self.0.get(key)
+        self.get_decoded(key).and_then(std::result::Result::ok)
+    }
+
+    /// Adds a value.
+    pub fn insert(&self, key: K, value: V) {
+        self.values.insert(key, Ok(value));
     }
 
     /// Returns a value, decoding it if it is not cached.
     ///
     /// # Errors
     ///
-    /// Those of `decode`. Errors are not cached.
+    /// Those of `decode`. `Corrupt` errors are cached, others are not.
     pub fn get_or_decode(&self, key: &K, decode: impl FnOnce() -> Result<V>) -> Result<V> {
-        self.0.get_or_insert_with(key, decode)
+        let decoded = match self.get_decoded(key) {
+            Some(decoded) => decoded,
+            None => self.values.get_or_insert_with(key, || match decode() {
+                Ok(value) => Ok(Ok(value)),
+                Err(error) => Corruption::of(&error).map(|damage| Err(Arc::new(damage))).ok_or(error),
+            })?,
+        };
+        let value = decoded.map_err(|damage| damage.error())?;
+        if value.weight() > self.large_bytes {
+            self.keep_large(key, &value);
+        }
+        Ok(value)
+    }
+
+    fn get_decoded(&self, key: &K) -> Option<Decoded<V>> {
+        self.values.get(key).or_else(|| {
+            if self.large_bytes == u64::MAX {
+                return None;
+            }
+            let large = self.large.lock().unwrap_or_else(PoisonError::into_inner);
+            large.iter().find(|(_, of, _)| of == key).map(|(_, _, value)| Ok(value.clone()))
+        })
+    }
+
+    /// Keeps a large value until this thread requests another large one.
+    fn keep_large(&self, key: &K, value: &V) {
+        let thread = std::thread::current().id();
+        let mut large = self.large.lock().unwrap_or_else(PoisonError::into_inner);
+        large.retain(|(of, _, _)| *of != thread);
+        if large.len() >= MAX_LARGE {
+            large.pop_front();
+        }
+        large.push_back((thread, key.clone(), value.clone()));
     }
 }
 
@@ -114,7 +179,32 @@ mod tests {
     }
 
     #[test]
-    fn errors_and_oversized_values_are_not_cached() {
+    fn large_values_are_kept_on_request() {
+        let (plain, keeping) = (cache(1 << 20), cache(1 << 20).with_large_values());
+        for (cache, expected) in [(plain, 6), (keeping, 3)] {
+            let mut decoded = 0;
+            for key in [1, 1, 2, 2, 1, 1] {
+                let decode = || {
+                    decoded += 1;
+                    Ok(Arc::new(vec![0; 2 << 20]))
+                };
+                cache.get_or_decode(&key, decode).unwrap();
+            }
+            assert_eq!(decoded, expected);
+        }
+    }
+
+    #[test]
+    fn damage_is_cached() {
+        let cache = cache(1000);
+        let damaged = |detail: &'static str| cache.get_or_decode(&1, || Err(Error::corrupt("block", 9, detail))).unwrap_err();
+        assert_eq!(damaged("first").to_string(), "block at offset 9 is damaged: first");
+        assert_eq!(damaged("second").to_string(), "block at offset 9 is damaged: first");
+        assert!(cache.get(&1).is_none());
+    }
+
+    #[test]
+    fn other_errors_and_oversized_values_are_not_cached() {
         let cache = cache(1000);
         assert!(cache.get_or_decode(&1, || Err(Error::Cancelled)).is_err());
         assert!(cache.get(&1).is_none());

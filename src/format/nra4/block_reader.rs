@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use zstd_safe::{InBuffer, OutBuffer};
 
-use super::block_cache::BlockCache;
 use super::block_codec::{self, Dictionary, FrameDecoder};
 use super::cipher::Cipher;
 use super::manifest::{Block, BlockCodec, Chunk, MAX_BLOCK_RAW_LEN};
+use nra_core::cache::DecodedCache;
 use nra_core::error::{Error, Result};
 use nra_core::source::ReadAt;
 
@@ -15,13 +15,15 @@ use nra_core::source::ReadAt;
 const MAX_BLOCK_STORED_LEN: u64 = MAX_BLOCK_RAW_LEN + (1 << 20);
 /// Longest stored block on which a key is tried when an archive is opened, bytes.
 const MAX_KEY_TRIAL_LEN: u64 = 8 << 20;
+/// Usual raw length of a block, bytes.
+const TYPICAL_BLOCK_LEN: u64 = 4 << 20;
 /// Bytes read at a time from blocks that are not read as a whole.
 const READ_LEN: usize = 1 << 20;
 
 /// A reader for the blocks of an archive.
 pub(super) struct BlockReader {
     source: Arc<dyn ReadAt>,
-    cache: BlockCache,
+    cache: DecodedCache<u32, Arc<Vec<u8>>>,
     dictionary: Option<Dictionary>,
     encryption: Encryption,
 }
@@ -38,7 +40,8 @@ pub(super) enum Encryption {
 
 impl BlockReader {
     pub(super) fn new(source: Arc<dyn ReadAt>, cache_bytes: u64, dictionary: Option<Dictionary>, encryption: Encryption) -> Self {
-        Self { source, cache: BlockCache::new(cache_bytes), dictionary, encryption }
+        let cache = DecodedCache::new(cache_bytes, TYPICAL_BLOCK_LEN).with_large_values();
+        Self { source, cache, dictionary, encryption }
     }
 
     /// Returns whether the block can be decoded in memory up to the end of `chunk`, so that
@@ -54,13 +57,13 @@ impl BlockReader {
     ///
     /// `Corrupt` if the CRC-32 is wrong or the block cannot be decoded; `KeyNeeded` or `WrongKey`.
     pub(super) fn read(&self, number: u32, block: &Block) -> Result<Arc<Vec<u8>>> {
-        self.cache.get(number, block.raw_len.into(), block.offset, || {
+        self.cache.get_or_decode(&number, || {
             let mut stored = vec![0; usize::try_from(self.checked_len(block)?).expect("at most 129 MiB")];
             self.source.read_exact_at(block.offset, &mut stored)?;
             compare_crc(block, crc32fast::hash(&stored))?;
             let len = usize::try_from(block.raw_len).expect("at most 128 MiB");
             let decode = |stored: &[u8]| block_codec::decode(block.codec, stored, len, self.dictionary.as_ref());
-            match &self.encryption {
+            let content = match &self.encryption {
                 Encryption::None => decode(&stored).map_err(|detail| corrupt(block, detail)),
                 Encryption::NoKey(error) => Err(error()),
                 Encryption::Key(cipher) => match cipher.decrypt(&stored) {
@@ -68,7 +71,8 @@ impl BlockReader {
                     // Earlier versions appended unencrypted blocks to encrypted archives.
                     None => decode(&stored).map_err(|_| Error::WrongKey),
                 },
-            }
+            };
+            content.map(Arc::new)
         })
     }
 

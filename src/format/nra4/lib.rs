@@ -16,7 +16,6 @@
 //!
 //! [`writer`] writes files that the tools of version 4.5 read.
 
-mod block_cache;
 mod block_codec;
 mod block_reader;
 mod chunk_hash;

@@ -4,7 +4,7 @@
 //! that one passes are kept, the oldest making room, and it waits where it is for the next reader. So reading all members in order decodes each
 //! folder once. A reader that wants something far from all others begins anew, and both go on from where they are.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use crossbeam_channel::{Receiver, bounded};
@@ -17,8 +17,10 @@ use nra_core::source::ReadAt;
 
 /// Length of a decoded block, bytes.
 pub(super) const BLOCK: u64 = 1 << 20;
-/// Folders up to this length are decoded whole where the cache takes two of them, bytes.
+/// Folders up to this length are decoded whole if the cache has room for four of them, bytes.
 const WHOLE: u64 = 8 << 20;
+/// Minimum capacity of the cache, bytes: some blocks, for readers that are near each other.
+const MIN_CACHE: u64 = 4 * BLOCK;
 /// Blocks that a thread decodes ahead.
 const AHEAD: usize = 2;
 /// Decoders that wait for readers; each has a dictionary.
@@ -30,9 +32,12 @@ pub(super) struct Folders {
     source: Arc<dyn ReadAt>,
     base: u64,
     decoding: Decoding,
-    whole: DecodedCache<usize, Arc<Vec<u8>>>,
-    /// Folders up to this length are decoded whole and kept, bytes.
+    /// Blocks of folders. A folder that is decoded whole is a single block.
+    decoded: DecodedCache<Key, Arc<Vec<u8>>>,
+    /// Folders up to this length are decoded whole, bytes.
     whole_len: u64,
+    /// A decoder that comes past within so many blocks is waited for.
+    near: u64,
     shelf: Mutex<Shelf>,
     moved: Condvar,
     /// Folders that are damaged.
@@ -49,11 +54,8 @@ struct Broken {
 /// A block of a folder: both numbers.
 type Key = (usize, u64);
 
+#[derive(Default)]
 struct Shelf {
-    known: HashMap<Key, Arc<Vec<u8>>>,
-    /// Known blocks, the oldest first.
-    age: VecDeque<Key>,
-    most: usize,
     /// Decoders that nobody moves, the one used last at the end.
     waiting: Vec<Walker>,
     /// Folder, first block and wanted block of those that are moved.
@@ -70,22 +72,16 @@ struct Walker {
 impl Folders {
     /// Keeps up to `cache_bytes` of decoded content.
     pub fn new(streams: Arc<Streams>, source: Arc<dyn ReadAt>, base: u64, decoding: Decoding, cache_bytes: u64) -> Self {
-        let half = cache_bytes / 2;
-        let shelf = Shelf {
-            known: HashMap::new(),
-            age: VecDeque::new(),
-            most: usize::try_from(half / BLOCK).unwrap_or(usize::MAX).max(2),
-            waiting: Vec::new(),
-            moving: Vec::new(),
-        };
+        let cache_bytes = cache_bytes.max(MIN_CACHE);
         Self {
             streams,
             source,
             base,
             decoding,
-            whole: DecodedCache::new(half, 1 << 20),
-            whole_len: WHOLE.min(half / 2),
-            shelf: Mutex::new(shelf),
+            decoded: DecodedCache::new(cache_bytes, BLOCK),
+            whole_len: WHOLE.min(cache_bytes / 4),
+            near: cache_bytes / BLOCK / 4,
+            shelf: Mutex::default(),
             moved: Condvar::new(),
             broken: Mutex::default(),
         }
@@ -104,7 +100,7 @@ impl Folders {
                 // It has one member.
                 return self.decode(folder, sink);
             }
-            let content = self.whole.get_or_decode(&folder, || {
+            let content = self.decoded.get_or_decode(&(folder, 0), || {
                 let mut content = Vec::new();
                 let result = self.decode(folder, &mut |bytes| {
                     content.extend_from_slice(bytes);
@@ -175,12 +171,11 @@ impl Folders {
         }
         let mut shelf = self.shelf();
         let mut walker = loop {
-            if let Some(block) = shelf.known.get(&(folder, number)) {
-                return Ok(Arc::clone(block));
+            if let Some(block) = self.decoded.get(&(folder, number)) {
+                return Ok(block);
             }
-            // One that comes past soon is waited for.
-            let near = shelf.most as u64 / 2;
-            let comes = |&(of, from, to): &(usize, u64, u64)| of == folder && from <= number && number <= to.saturating_add(near);
+            let comes =
+                |&(of, from, to): &(usize, u64, u64)| of == folder && from <= number && number <= to.saturating_add(self.near);
             if !shelf.moving.iter().any(comes) {
                 break shelf.take(folder, number);
             }
@@ -226,7 +221,7 @@ impl Folders {
             if current.at.saturating_mul(BLOCK) >= size {
                 *walker = None;
             }
-            self.shelf().keep((folder, at), &block);
+            self.decoded.insert((folder, at), Arc::clone(&block));
             if at == number || block.is_empty() || walker.is_none() {
                 return Ok(if at == number { block } else { Arc::new(Vec::new()) });
             }
@@ -279,17 +274,6 @@ impl Shelf {
         let nearest = self.waiting.iter().filter(before).map(|walker| walker.at).max()?;
         let at = self.waiting.iter().position(|walker| walker.folder == folder && walker.at == nearest)?;
         Some(self.waiting.remove(at))
-    }
-
-    fn keep(&mut self, key: Key, block: &Arc<Vec<u8>>) {
-        if self.known.insert(key, Arc::clone(block)).is_none() {
-            self.age.push_back(key);
-        }
-        while self.age.len() > self.most {
-            if let Some(oldest) = self.age.pop_front() {
-                self.known.remove(&oldest);
-            }
-        }
     }
 }
 

@@ -3,17 +3,19 @@
 //! Decoding goes forward only. Blocks that it passes are kept, the oldest making room, so that several threads that read near
 //! each other share one pass; going back starts at the last member that begins before the block.
 
-use std::collections::{HashMap, VecDeque};
 use std::num::NonZero;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{ByteStream, Compression, Decoder, Input, Mark, SourceStream, casts_doubt, check_ratio};
 use nra_core::archive::OpenOptions;
+use nra_core::cache::DecodedCache;
 use nra_core::error::{Corruption, Error, Result};
 use nra_core::source::ReadAt;
 
 /// Length of a decoded block, bytes.
 pub const BLOCK: usize = 1 << 20;
+/// Minimum capacity of the cache, bytes: some blocks, for readers that are near each other.
+const MIN_CACHE: u64 = 4 * BLOCK as u64;
 
 /// A compressed stream that is read at any offset.
 pub struct Blocks {
@@ -25,18 +27,16 @@ pub struct Blocks {
     threads: NonZero<usize>,
     /// Memory for what is decoded ahead, bytes.
     memory_bytes: u64,
+    decoded: DecodedCache<u64, Arc<Vec<u8>>>,
     state: Mutex<State>,
 }
 
+#[derive(Default)]
 struct State {
     /// A decoder that stands at the start of this block.
     cursor: Option<(u64, Decoder)>,
     /// Places to begin at, of the longest way that was decoded.
     marks: Vec<Mark>,
-    known: HashMap<u64, Arc<Vec<u8>>>,
-    /// Numbers of the known blocks, the oldest first.
-    age: VecDeque<u64>,
-    most: usize,
     /// The first block behind the end, once that was reached.
     end: Option<u64>,
     remark: Option<String>,
@@ -50,19 +50,8 @@ impl Blocks {
     /// Reads `source`, keeping decoded blocks within the memory for caches that `options` tell; decoding several blocks of xz at the same time may take as much again.
     pub fn new(source: Arc<dyn ReadAt>, compression: Compression, options: &OpenOptions) -> Self {
         let &OpenOptions { cache_bytes: memory_bytes, threads, stream_ratio: ratio, .. } = options;
-        let most = usize::try_from(memory_bytes).unwrap_or(usize::MAX) / BLOCK;
-        let state = State {
-            cursor: None,
-            marks: Vec::new(),
-            known: HashMap::new(),
-            age: VecDeque::new(),
-            most: most.max(2),
-            end: None,
-            remark: None,
-            doubt: None,
-            failed: None,
-        };
-        Self { source, compression, ratio, threads, memory_bytes, state: Mutex::new(state) }
+        let decoded = DecodedCache::new(memory_bytes.max(MIN_CACHE), BLOCK as u64);
+        Self { source, compression, ratio, threads, memory_bytes, decoded, state: Mutex::default() }
     }
 
     /// Returns a block by number; behind one that is not full lies an empty one, or the damage that cut it.
@@ -71,9 +60,13 @@ impl Blocks {
     ///
     /// Those of decoding. What lies before the damage is still served.
     pub fn block(&self, number: u64) -> Result<Arc<Vec<u8>>> {
+        if let Some(block) = self.decoded.get(&number) {
+            return Ok(block);
+        }
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(block) = state.known.get(&number) {
-            return Ok(Arc::clone(block));
+        // Another thread may have decoded it meanwhile.
+        if let Some(block) = self.decoded.get(&number) {
+            return Ok(block);
         }
         if state.end.is_some_and(|end| number >= end) {
             return Ok(Arc::default());
@@ -97,12 +90,12 @@ impl Blocks {
                 // What came before the damage is served.
                 let missing = at + u64::from(len > 0);
                 if len > 0 {
-                    state.keep(at, &block);
+                    self.decoded.insert(at, Arc::clone(&block));
                 }
                 state.failed = Some((missing, flaw));
                 return if found && len > 0 { Ok(block) } else { Err(error) };
             }
-            state.keep(at, &block);
+            self.decoded.insert(at, Arc::clone(&block));
             at += 1;
             check_ratio(at.saturating_mul(BLOCK as u64), self.source.len(), self.ratio)?;
             if found || len < BLOCK {
@@ -158,19 +151,6 @@ impl Blocks {
             left -= read;
         }
         Ok((first, decoder))
-    }
-}
-
-impl State {
-    fn keep(&mut self, number: u64, block: &Arc<Vec<u8>>) {
-        if self.known.insert(number, Arc::clone(block)).is_none() {
-            self.age.push_back(number);
-        }
-        while self.age.len() > self.most {
-            if let Some(oldest) = self.age.pop_front() {
-                self.known.remove(&oldest);
-            }
-        }
     }
 }
 

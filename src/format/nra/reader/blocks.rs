@@ -14,11 +14,12 @@ use crate::reader::damage::is_damage;
 use crate::reader::decrypt::FrameDecryptor;
 use crate::reader::frames::FrameStart;
 use crate::reader::{NraReader, frames};
+use nra_core::cache::Weight;
 use nra_core::checksum::content_checksum;
 use nra_core::codec::{Codec, Dictionary};
 use nra_core::crypt::{FramePart, SEGMENT, segments_of};
 use nra_core::digest::Digest;
-use nra_core::error::{Corruption, Error, Result};
+use nra_core::error::{Error, Result};
 use nra_core::limits::{MAX_BLOCK_RAW, MAX_PAD};
 
 /// Bytes read at first for a dictionary of unknown length. Writers do not create longer ones.
@@ -38,10 +39,6 @@ impl Block {
         &self.bytes[self.from..]
     }
 
-    pub(super) fn weight(&self) -> u64 {
-        self.bytes.capacity() as u64
-    }
-
     /// Returns `len` bytes from `start` of an extent of this block.
     pub(super) fn part(&self, extent: &Extent, start: u64, len: u64) -> Result<&[u8]> {
         self.slice(extent.block.offset, u64::from(extent.offset).saturating_add(start), len)
@@ -58,11 +55,10 @@ impl Block {
     }
 }
 
-/// Content, or the reason why it is unavailable. A damaged block is read only once.
-#[derive(Clone)]
-pub(super) enum Fetched {
-    Good(Arc<Block>),
-    Damaged(Arc<Corruption>),
+impl Weight for Block {
+    fn weight(&self) -> u64 {
+        self.bytes.capacity() as u64
+    }
 }
 
 /// Rejects a block whose header contradicts the record.
@@ -95,31 +91,11 @@ impl NraReader {
     /// Returns the raw payload of a block, from the cache or with one read.
     pub(super) fn block(&self, block: &BlockRef) -> Result<Arc<Block>> {
         let key = CacheKey::block(block);
-        let large = self.caches.is_large(block.raw_len);
-        let content = match large.then(|| self.caches.large(&key)).flatten() {
-            Some(content) => content,
-            None => self.content(key, || self.load_block(block))?,
-        };
+        let content = self.caches.contents.get_or_decode(&key, || self.load_block(block).map(Arc::new))?;
         if let Some(header) = &content.header {
             compare(header, block.header_checksum, block)?;
         }
-        if large {
-            self.caches.keep_large(key, &content);
-        }
         Ok(content)
-    }
-
-    /// Returns content from the cache, or loads it once for all threads that need it. Damage is
-    /// cached, too.
-    fn content(&self, key: CacheKey, load: impl FnOnce() -> Result<Block>) -> Result<Arc<Block>> {
-        let content = self.caches.contents.get_or_insert_with(&key, || match load() {
-            Ok(block) => Ok(Fetched::Good(Arc::new(block))),
-            Err(error) => Corruption::of(&error).map(|flaw| Fetched::Damaged(Arc::new(flaw))).ok_or(error),
-        })?;
-        match content {
-            Fetched::Good(block) => Ok(block),
-            Fetched::Damaged(flaw) => Err(flaw.error()),
-        }
     }
 
     fn load_block(&self, block: &BlockRef) -> Result<Block> {
@@ -203,9 +179,9 @@ impl NraReader {
             // Bytes between chunks have no digest and belong to no entry.
             let skipped = at.checked_sub(begin).ok_or_else(damage)?;
             let part = Extent { block: extent.block, offset, len: chunk.raw_len.into() };
-            let content = self.content(CacheKey::extent(&part), || {
+            let content = self.caches.contents.get_or_decode(&CacheKey::extent(&part), || {
                 let content = self.load_extent(&part)?;
-                if Digest::of(content.raw()) == chunk.digest { Ok(content) } else { Err(damage()) }
+                if Digest::of(content.raw()) == chunk.digest { Ok(Arc::new(content)) } else { Err(damage()) }
             })?;
             let wanted = to.min(begin + part.len) - at;
             bytes.extend_from_slice(content.slice(extent.block.offset, skipped, wanted)?);
@@ -229,13 +205,14 @@ impl NraReader {
             check_content(content.raw(), checksum, self.uncompressed_offset(extent)?)?;
             Ok(content)
         };
-        if let Some(block) = self.caches.good(&CacheKey::block(&extent.block)) {
+        if let Some(block) = self.caches.contents.get(&CacheKey::block(&extent.block)) {
             return use_bytes(block.part(extent, start, len)?);
         }
         if len == extent.len {
             return use_bytes(load()?.raw());
         }
-        use_bytes(self.content(CacheKey::extent(extent), load)?.slice(extent.block.offset, start, len)?)
+        let content = self.caches.contents.get_or_decode(&CacheKey::extent(extent), || load().map(Arc::new))?;
+        use_bytes(content.slice(extent.block.offset, start, len)?)
     }
 
     /// Reads an uncompressed entry (form 2) that fills `buffer` exactly.

@@ -5,6 +5,8 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 use nra_format::codec::looks_incompressible;
 use nra_format::digest::Digest;
 use nra_format::entry::Entry;
+use nra_format::worker_pool::JobOutput;
+pub(crate) use nra_format::worker_pool::Stopped;
 
 /// Part of a batch's bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -118,15 +120,10 @@ impl<X> Unhashed<X> {
     }
 }
 
-/// The receiver of batches is gone: the conversion was stopped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Stopped;
-
 /// The output of a reading thread.
-#[derive(Debug)]
 pub(crate) struct Outlet<X> {
     pub(crate) batch: Batch<X>,
-    out: Option<Sender<Delivery<X>>>,
+    out: Option<JobOutput<Delivery<X>>>,
     /// Threads that hash chunks; without them, this thread does.
     hashers: Option<Sender<Unhashed<X>>>,
     /// Buffers for reuse.
@@ -142,7 +139,7 @@ impl<X> Outlet<X> {
     }
 
     /// Sends further batches to `out`.
-    pub(crate) fn turn_to(&mut self, out: Sender<Delivery<X>>) {
+    pub(crate) fn turn_to(&mut self, out: JobOutput<Delivery<X>>) {
         self.out = Some(out);
     }
 
@@ -165,12 +162,12 @@ impl<X> Outlet<X> {
         let cut = full.parts.iter().any(|placed| matches!(placed.part, EntryPart::Cut(_) | EntryPart::Unhashed(..)));
         let Some(hashers) = self.hashers.as_ref().filter(|_| cut) else {
             full.hash_chunks();
-            return out.send(Delivery::Ready(full)).map_err(|_| Stopped);
+            return out.send(Delivery::Ready(full));
         };
         let (hashed, soon) = bounded(1);
         // Queue its place first: the length of that queue also bounds the batches that wait for
         // hashing.
-        out.send(Delivery::Soon(soon)).map_err(|_| Stopped)?;
+        out.send(Delivery::Soon(soon))?;
         hashers.send(Unhashed { batch: full, out: hashed }).map_err(|_| Stopped)
     }
 

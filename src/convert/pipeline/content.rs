@@ -162,29 +162,39 @@ pub(crate) fn split_chunks<X>(place: u32, identity: Option<(u64, u64)>, cut: &mu
 
 #[cfg(test)]
 mod tests {
-    use crossbeam_channel::unbounded;
+    use std::sync::Mutex;
+
+    use crossbeam_channel::never;
 
     use super::*;
     use crate::pipeline::batch::Delivery;
     use nra_format::digest::Digest;
     use nra_format::entry::Kind;
     use nra_format::path::EntryPath;
+    use nra_format::worker_pool::{PoolLimits, WorkerPool};
 
     /// Stores a file of so many pairs of a byte and a hole; returns the lengths of the batches, and
     /// the digest.
     fn stored(pairs: u64, hole: u64, room: &mut u64) -> (Vec<usize>, Option<Digest>) {
-        let (sender, batches) = unbounded();
-        let (_spare, spares) = unbounded();
-        let mut outlet = Outlet::<()>::new(spares, MIN_BUFFER, None);
-        outlet.turn_to(sender);
-        let entry = Entry::new(EntryPath::try_from("sparse").unwrap(), Kind::File);
-        let mut content = Content::begin(0, entry, pairs * (1 + hole), false, &mut outlet).unwrap();
-        for _ in 0..pairs {
-            content.data(b"x", &mut outlet).unwrap();
-            content.hole(hole, room, &mut outlet).unwrap();
-        }
-        content.end(&mut outlet);
-        outlet.close().unwrap();
+        let room = Mutex::new(room);
+        let batches: Vec<Delivery<()>> = std::thread::scope(|scope| {
+            let mut pool = WorkerPool::scoped(scope, "test", PoolLimits::new(1, 1), || {
+                |(), output| {
+                    let mut outlet = Outlet::new(never(), MIN_BUFFER, None);
+                    outlet.turn_to(output);
+                    let entry = Entry::new(EntryPath::try_from("sparse").unwrap(), Kind::File);
+                    let mut content = Content::begin(0, entry, pairs * (1 + hole), false, &mut outlet).unwrap();
+                    for _ in 0..pairs {
+                        content.data(b"x", &mut outlet).unwrap();
+                        content.hole(hole, &mut room.lock().unwrap(), &mut outlet).unwrap();
+                    }
+                    content.end(&mut outlet);
+                    outlet.close().unwrap();
+                }
+            });
+            pool.send((), 0).unwrap();
+            std::iter::from_fn(|| pool.receive()).collect()
+        });
         let (mut lengths, mut digest, mut pieces, mut bytes) = (Vec::new(), None, 0, 0);
         for delivery in batches {
             let Delivery::Ready(batch) = delivery else { panic!("no thread hashes chunks") };

@@ -1,15 +1,15 @@
 //! Threads that read ahead: positions are divided into jobs, whose batches arrive in order.
 
-use std::collections::VecDeque;
 use std::ops::Range;
 use std::thread;
 
-use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
+use crossbeam_channel::{bounded, never, unbounded};
 
 use super::batch::{Batch, Delivery, Outlet, Placed, Stopped, Unhashed};
 use nra_format::chunker::MAX_PIECE;
 use nra_format::error::Result;
 use nra_format::progress::Monitor;
+use nra_format::worker_pool::{JobOutput, PoolLimits, WorkerPool};
 
 /// Shortest buffer of a reader, bytes: a small file, or one chunk after the rest of another.
 pub(crate) const MIN_BUFFER: usize = 2 * MAX_PIECE;
@@ -43,12 +43,6 @@ pub(crate) trait EntryReader<X> {
     ///
     /// If the conversion was stopped.
     fn read_entry(&mut self, place: u32, outlet: &mut Outlet<X>) -> Result<(), Stopped>;
-}
-
-/// A range of positions to read, and the receiver of its batches.
-struct Job<X> {
-    places: Range<u32>,
-    out: Sender<Delivery<X>>,
 }
 
 /// How reading ahead shares its memory.
@@ -101,47 +95,46 @@ pub(crate) fn read_ahead<X: Send>(
     }
     let Buffers { threads: readers_at_work, batches_ahead, bytes: buffer_bytes, count: buffers } =
         Buffers::new(if readers.is_sequential() { 1 } else { threads.min(places) }, read_bytes);
-    let jobs_ahead = readers_at_work * JOBS_AHEAD;
     let job_names = (places / (readers_at_work * 8)).clamp(1, JOB_NAMES);
+    let limits = PoolLimits { results: batches_ahead, ..PoolLimits::new(readers_at_work, readers_at_work * JOBS_AHEAD) };
     let (spare_in, spare) = bounded::<Vec<u8>>(buffers);
     thread::scope(|scope| {
-        let (job_in, jobs) = bounded::<Job<X>>(jobs_ahead);
         let (unhashed_in, unhashed) = unbounded::<Unhashed<X>>();
-        for _ in 0..readers_at_work {
-            let jobs = jobs.clone();
-            let outlet = Outlet::new(spare.clone(), buffer_bytes, Some(unhashed_in.clone()));
-            scope.spawn(move || work(readers, monitor, &jobs, outlet));
-        }
         for _ in 0..threads.max(1) {
             let unhashed = unhashed.clone();
             // All threads hash chunks of one large file.
             scope.spawn(move || unhashed.into_iter().for_each(Unhashed::finish));
         }
-        drop((jobs, unhashed_in, unhashed));
+        let mut pool = WorkerPool::scoped(scope, "read", limits, move || {
+            let mut reader = readers.reader();
+            let mut outlet = Outlet::new(spare.clone(), buffer_bytes, Some(unhashed_in.clone()));
+            move |places: Range<u32>, out: JobOutput<Delivery<X>>| {
+                outlet.turn_to(out);
+                for place in places {
+                    if monitor.cancelled() || reader.read_entry(place, &mut outlet).is_err() {
+                        break;
+                    }
+                }
+                // Nobody receives the last batch if the conversion was stopped.
+                let _ = outlet.close();
+            }
+        });
         let mut starts = (0..places).step_by(job_names);
-        let mut waiting: VecDeque<Receiver<Delivery<X>>> = VecDeque::with_capacity(jobs_ahead);
         loop {
-            while waiting.len() < jobs_ahead
+            while pool.has_room(0)
                 && let Some(start) = starts.next()
             {
-                let places = place(start)..place((start + job_names).min(places));
-                let (out, batches) = bounded(batches_ahead);
-                if job_in.send(Job { places, out }).is_err() {
-                    // The threads ended: they were stopped, or panicked, which resumes when they
-                    // are joined.
-                    return monitor.check();
-                }
-                waiting.push_back(batches);
+                pool.send(place(start)..place((start + job_names).min(places)), 0)?;
             }
-            let Some(batches) = waiting.pop_front() else { return Ok(()) };
-            for delivery in batches {
-                monitor.check()?;
-                if let Some(bytes) = take_batch(delivery, take)? {
-                    // If there are enough spare buffers, this one is dropped.
-                    let _ = spare_in.try_send(bytes);
-                }
+            if pool.is_idle() {
+                return monitor.check();
             }
+            let delivery = pool.receive();
             monitor.check()?;
+            if let Some(bytes) = delivery.map_or(Ok(None), |delivery| take_batch(delivery, take))? {
+                // If there are enough spare buffers, this one is dropped.
+                let _ = spare_in.try_send(bytes);
+            }
         }
     })
 }
@@ -152,17 +145,21 @@ pub(crate) fn read_ahead<X: Send>(
 ///
 /// As [`read_ahead`].
 pub(crate) fn read_one<X: Send>(
-    read: impl FnOnce(&mut Outlet<X>) -> Result<(), Stopped> + Send,
+    read: impl Fn(&mut Outlet<X>) -> Result<(), Stopped> + Copy + Send + Sync,
     monitor: &dyn Monitor,
     take: Take<'_, X>,
 ) -> Result<()> {
     thread::scope(|scope| {
-        let (out, batches) = bounded(BATCHES_AHEAD);
-        let (_, spare) = bounded(0);
-        let mut outlet = Outlet::new(spare, MIN_BUFFER, None);
-        outlet.turn_to(out);
-        scope.spawn(move || read(&mut outlet).and_then(|()| outlet.close()));
-        for delivery in batches {
+        let limits = PoolLimits { results: BATCHES_AHEAD, ..PoolLimits::new(1, 1) };
+        let mut pool = WorkerPool::scoped(scope, "read", limits, move || {
+            move |(), out: JobOutput<Delivery<X>>| {
+                let mut outlet = Outlet::new(never(), MIN_BUFFER, None);
+                outlet.turn_to(out);
+                let _ = read(&mut outlet).and_then(|()| outlet.close());
+            }
+        });
+        pool.send((), 0)?;
+        while let Some(delivery) = pool.receive() {
             take_batch(delivery, take)?;
         }
         monitor.check()
@@ -183,22 +180,6 @@ fn take_batch<X>(delivery: Delivery<X>, take: Take<'_, X>) -> Result<Option<Vec<
         take(part, &batch)?;
     }
     Ok(Some(batch.bytes))
-}
-
-/// Processes jobs until there are no more, or the conversion is stopped.
-fn work<X>(readers: &dyn EntrySource<X>, monitor: &dyn Monitor, jobs: &Receiver<Job<X>>, mut outlet: Outlet<X>) {
-    let mut reader = readers.reader();
-    for Job { places, out } in jobs {
-        outlet.turn_to(out);
-        for place in places {
-            if monitor.cancelled() || reader.read_entry(place, &mut outlet).is_err() {
-                return;
-            }
-        }
-        if outlet.close().is_err() {
-            return;
-        }
-    }
 }
 
 fn place(number: usize) -> u32 {

@@ -85,8 +85,8 @@ fn write(
     }
     let mut sink: Box<dyn EntrySink + '_> = match format {
         NewArchive::Nra4(nra4) => Box::new(Nra4Writer::create(output, nra4, archive, options)?),
-        NewArchive::Tar(tar) => Box::new(TarWriter::create(output, &tar, options, monitor)?),
-        NewArchive::Zip(zip) => Box::new(ZipWriter::create(output, &zip, options)?),
+        NewArchive::Tar(tar) => Box::new(TarWriter::create(output, &tar, options, monitor)),
+        NewArchive::Zip(zip) => Box::new(ZipWriter::create(output, &zip, options)),
         NewArchive::Shard(shard) => Box::new(ShardFileWriter::create(output, shard)?),
         NewArchive::Nra(_) => unreachable!("its entries are read ahead"),
     };

@@ -64,7 +64,7 @@ pub(super) struct TarWriter<'a> {
 
 impl<'a> TarWriter<'a> {
     /// Starts an archive.
-    pub(super) fn create(output: Output, sink: &TarSink, options: &Options, monitor: &'a dyn Monitor) -> Result<Self> {
+    pub(super) fn create(output: Output, sink: &TarSink, options: &Options, monitor: &'a dyn Monitor) -> Self {
         let name = output.name().clone();
         let counted = Counted::new(output);
         let out = match sink.compression {
@@ -73,12 +73,10 @@ impl<'a> TarWriter<'a> {
                 let room = options.memory_bytes / thread_bytes(compression, level);
                 let room = usize::try_from(room).ok().and_then(NonZero::new).unwrap_or(NonZero::<usize>::MIN);
                 let threads = NonZero::new(options.threads).unwrap_or(NonZero::<usize>::MIN).min(room);
-                let encoder =
-                    Encoder::new(counted, compression, level, threads).map_err(|error| Error::io("write", &name, error))?;
-                Stream::Compressed(Box::new(encoder.watched(monitor)))
+                Stream::Compressed(Box::new(Encoder::new(counted, compression, level, threads).watched(monitor)))
             }
         };
-        Ok(Self { name, out })
+        Self { name, out }
     }
 
     /// Writes the content of an entry, without holes if the header contains them.

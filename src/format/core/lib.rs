@@ -26,6 +26,7 @@ pub mod table;
 pub mod testing;
 pub mod top;
 pub mod wire;
+pub mod worker_pool;
 pub mod zeros;
 
 pub use error::{Error, Result};

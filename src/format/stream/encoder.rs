@@ -6,16 +6,15 @@
 
 use std::io::{self, Write};
 use std::num::NonZero;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use flate2::GzBuilder;
 use lz4_flex::frame::{BlockMode, BlockSize, FrameEncoder, FrameInfo};
 use lzma_rust2::{XzOptions, XzWriter};
 use zstd_safe::{CCtx, CParameter};
 
-use super::{Compression, InOrder, xz};
+use super::{Compression, xz};
 use nra_core::progress::Monitor;
+use nra_core::worker_pool::{JobOutput, PoolLimits, WorkerPool};
 
 /// Bytes that xz compresses between two looks at whether they are still wanted: less than a second at the highest level.
 const XZ_STEP: usize = 256 << 10;
@@ -96,54 +95,30 @@ fn xz_options(level: Level) -> XzOptions {
 /// A member, and the buffer of its run for the next one.
 type Compressed = (io::Result<Vec<u8>>, Vec<u8>);
 
-/// Tells the threads, once it is dropped, that nobody waits for what they do.
-struct Stop(Arc<AtomicBool>);
-
-impl Drop for Stop {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
 /// Compresses what is written to it.
 pub struct Encoder<'a, W: Write> {
     out: W,
     run: Vec<u8>,
     run_len: usize,
-    threads: InOrder<Vec<u8>, Compressed>,
-    ahead: usize,
+    pool: WorkerPool<'static, Vec<u8>, Compressed>,
     spare: Vec<Vec<u8>>,
     any: bool,
     monitor: Option<&'a dyn Monitor>,
-    _stop: Stop,
 }
 
 impl<'a, W: Write> Encoder<'a, W> {
-    /// Compresses into `out` on `threads` threads.
-    ///
-    /// # Errors
-    ///
-    /// When the system gives no threads.
-    pub fn new(out: W, compression: Compression, level: Level, threads: NonZero<usize>) -> io::Result<Self> {
+    /// Creates an encoder that writes to `out` and compresses on `threads` threads.
+    pub fn new(out: W, compression: Compression, level: Level, threads: NonZero<usize>) -> Self {
         let run_len = run_len(compression, level);
-        let stop = Stop(Arc::new(AtomicBool::new(false)));
-        let stopped = Arc::clone(&stop.0);
-        let work = move || {
-            let stopped = Arc::clone(&stopped);
-            move |run: Vec<u8>| (member(compression, level, &run, &stopped), run)
+        let new_worker = move || {
+            move |run: Vec<u8>, output: JobOutput<Compressed>| {
+                let member = member(compression, level, &run, &|| output.is_stopped());
+                output.finish((member, run));
+            }
         };
-        let pool = InOrder::new("compress", threads, work)?;
-        Ok(Self {
-            out,
-            run: Vec::with_capacity(run_len),
-            run_len,
-            threads: pool,
-            ahead: threads.get() + 1,
-            spare: Vec::new(),
-            any: false,
-            monitor: None,
-            _stop: stop,
-        })
+        let limits = PoolLimits::new(threads.get(), threads.get() + 1);
+        let pool = WorkerPool::new("compress", limits, new_worker);
+        Self { out, run: Vec::with_capacity(run_len), run_len, pool, spare: Vec::new(), any: false, monitor: None }
     }
 
     /// Lets the work end with `Cancelled` while it waits for the threads, which take seconds for a member at the highest levels.
@@ -162,18 +137,17 @@ impl<'a, W: Write> Encoder<'a, W> {
             self.send()?;
         }
         while self.receive()? {}
-        self.threads.finish();
         self.out.flush()?;
         Ok(self.out)
     }
 
     fn send(&mut self) -> io::Result<()> {
-        while self.threads.waiting() >= self.ahead {
+        while !self.pool.has_room(0) {
             self.receive()?;
         }
         let next = self.spare.pop().unwrap_or_else(|| Vec::with_capacity(self.run_len));
         let run = std::mem::replace(&mut self.run, next);
-        self.threads.send(run)?;
+        self.pool.send(run, 0).map_err(io::Error::other)?;
         self.any = true;
         Ok(())
     }
@@ -182,7 +156,7 @@ impl<'a, W: Write> Encoder<'a, W> {
     fn receive(&mut self) -> io::Result<bool> {
         let monitor = self.monitor;
         let check = || monitor.map_or(Ok(()), |monitor| monitor.check().map_err(io::Error::other));
-        let Some((member, mut run)) = self.threads.receive_while(&check)? else { return Ok(false) };
+        let Some((member, mut run)) = self.pool.receive_while(check)? else { return Ok(false) };
         self.out.write_all(&member?)?;
         run.clear();
         self.spare.push(run);
@@ -207,7 +181,7 @@ impl<W: Write> Write for Encoder<'_, W> {
 }
 
 /// Compresses a run into a member, or fails early when it is not wanted any more.
-fn member(compression: Compression, level: Level, run: &[u8], stopped: &AtomicBool) -> io::Result<Vec<u8>> {
+fn member(compression: Compression, level: Level, run: &[u8], is_stopped: &dyn Fn() -> bool) -> io::Result<Vec<u8>> {
     match compression {
         Compression::Gzip => {
             // No time and no name: the same content gives the same bytes.
@@ -227,7 +201,7 @@ fn member(compression: Compression, level: Level, run: &[u8], stopped: &AtomicBo
         Compression::Xz => {
             let mut writer = XzWriter::new(Vec::new(), xz_options(level))?;
             for step in run.chunks(XZ_STEP) {
-                if stopped.load(Ordering::Relaxed) {
+                if is_stopped() {
                     return Err(io::Error::other("nobody waits for it"));
                 }
                 writer.write_all(step)?;

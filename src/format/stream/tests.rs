@@ -13,7 +13,7 @@ fn stream(bytes: Vec<u8>) -> Input {
 
 fn encode(compression: Compression, content: &[u8]) -> Vec<u8> {
     let level = Level::default_of(compression);
-    let mut encoder = Encoder::new(Vec::new(), compression, level, NonZero::new(2).unwrap()).unwrap();
+    let mut encoder = Encoder::new(Vec::new(), compression, level, NonZero::new(2).unwrap());
     encoder.write_all(content).unwrap();
     encoder.finish().unwrap()
 }
@@ -145,8 +145,7 @@ impl nra_core::progress::Monitor for Stopped {
 #[test]
 fn threads_that_compress_are_not_waited_for_when_the_work_is_stopped() {
     // What xz compresses for seconds.
-    let mut encoder =
-        Encoder::new(Vec::new(), Compression::Xz, Level::new(Compression::Xz, 9).unwrap(), NonZero::<usize>::MIN).unwrap();
+    let mut encoder = Encoder::new(Vec::new(), Compression::Xz, Level::new(Compression::Xz, 9).unwrap(), NonZero::<usize>::MIN);
     let mut run = vec![0; 24 << 20];
     blake3::Hasher::new().finalize_xof().fill(&mut run);
     encoder.write_all(&run).unwrap();

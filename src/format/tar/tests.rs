@@ -383,7 +383,7 @@ fn what_comes_before_a_cut_is_served() {
     let entries: Vec<(Entry, &[u8])> = names.iter().map(sized).zip(contents.iter().map(Vec::as_slice)).collect();
     for compression in [Compression::Gzip, Compression::Zstd, Compression::Xz] {
         let threads = std::num::NonZero::<usize>::MIN;
-        let mut encoder = Encoder::new(Vec::new(), compression, Level::default_of(compression), threads).unwrap();
+        let mut encoder = Encoder::new(Vec::new(), compression, Level::default_of(compression), threads);
         encoder.write_all(&archive(&entries)).unwrap();
         let whole = encoder.finish().unwrap();
         let source: Arc<dyn nra_core::source::ReadAt> = Arc::new(MemorySource::new(whole[..whole.len() * 2 / 3].to_vec()));
@@ -400,8 +400,7 @@ fn what_comes_before_a_cut_is_served() {
 /// Opens an archive as it is and compressed.
 fn opened(bytes: &[u8]) -> [nra_core::table::TableArchive<TarMembers>; 2] {
     let mut gzip =
-        Encoder::new(Vec::new(), Compression::Gzip, Level::default_of(Compression::Gzip), std::num::NonZero::<usize>::MIN)
-            .unwrap();
+        Encoder::new(Vec::new(), Compression::Gzip, Level::default_of(Compression::Gzip), std::num::NonZero::<usize>::MIN);
     gzip.write_all(bytes).unwrap();
     let plain: Arc<dyn nra_core::source::ReadAt> = Arc::new(MemorySource::new(bytes.to_vec()));
     let packed: Arc<dyn nra_core::source::ReadAt> = Arc::new(MemorySource::new(gzip.finish().unwrap()));

@@ -41,10 +41,9 @@ pub(super) enum Job {
     Part { raw: Vec<u8>, before: Vec<u8>, is_last: bool },
 }
 
-/// The result of a job: the stored bytes, and the length of their content.
+/// The result of a job: the stored bytes.
 pub(super) struct Done {
     pub(super) stored: Vec<u8>,
-    pub(super) raw_len: usize,
     pub(super) members: Vec<Member>,
     /// Checksum of a part.
     pub(super) crc: crc32fast::Hasher,
@@ -65,7 +64,7 @@ impl Compressor {
 
     /// Executes a job.
     pub(super) fn run(&mut self, job: Job) -> io::Result<Done> {
-        let mut done = Done { stored: Vec::new(), raw_len: 0, members: Vec::new(), crc: crc32fast::Hasher::new() };
+        let mut done = Done { stored: Vec::new(), members: Vec::new(), crc: crc32fast::Hasher::new() };
         match job {
             Job::Members(raw, mut members) => {
                 let mut at = 0;
@@ -80,12 +79,10 @@ impl Compressor {
                     member.packed = Some((method, Packed { crc: crc32fast::hash(content), stored_len }));
                 }
                 done.members = members;
-                done.raw_len = raw.len();
             }
             Job::Part { raw, before, is_last } => {
                 done.crc.update(&raw);
                 self.part(&raw, &before, is_last, &mut done.stored)?;
-                done.raw_len = raw.len();
             }
         }
         Ok(done)

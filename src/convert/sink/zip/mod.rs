@@ -8,8 +8,6 @@
 mod compress;
 mod output;
 
-use std::num::NonZero;
-
 pub use compress::ZipCompression;
 
 use self::compress::{Compressor, Frame, Job, Member, WINDOW};
@@ -25,7 +23,7 @@ use nra_format::container::Engine;
 use nra_format::entry::{Entry, Kind};
 use nra_format::error::{Error, Result};
 use nra_format::progress::{Counter, Warning};
-use nra_format::stream::InOrder;
+use nra_format::worker_pool::{JobOutput, PoolLimits, WorkerPool};
 use nra_format::zeros::each_run;
 use nra_format::zip::{MAX_NAME, Method, Packed, fits_comment, keeps_time};
 
@@ -136,23 +134,17 @@ impl EntrySink for ZipWriter {
 
 impl ZipWriter {
     /// Starts an archive.
-    pub(super) fn create(output: Output, sink: &ZipSink, options: &Options) -> Result<Self> {
+    pub(super) fn create(output: Output, sink: &ZipSink, options: &Options) -> Self {
         let compression = sink.compression;
-        let threads = NonZero::new(options.threads).unwrap_or(NonZero::<usize>::MIN);
-        let worker = move || {
+        let new_worker = move || {
             let mut compressor = Compressor::new(compression);
-            move |job| compressor.run(job)
+            move |job, output: JobOutput<_>| output.finish(compressor.run(job))
         };
-        let pool = InOrder::new("compress", threads, worker).map_err(|error| Error::io("write", output.name(), error))?;
-        Ok(Self {
-            compression,
-            hold: options.memory_bytes / HOLD_SHARE,
-            out: ZipOutput::new(pool, output, 2 * threads.get()),
-            batch: Vec::new(),
-            members: Vec::new(),
-            coarse: false,
-            named: false,
-        })
+        let hold = options.memory_bytes / HOLD_SHARE;
+        let threads = options.threads.max(1);
+        let limits = PoolLimits { bytes: 2 * hold, ..PoolLimits::new(threads, 2 * threads) };
+        let out = ZipOutput::new(WorkerPool::new("compress", limits, new_worker), output);
+        Self { compression, hold, out, batch: Vec::new(), members: Vec::new(), coarse: false, named: false }
     }
 
     /// Reports what an entry loses, or remembers what almost every entry loses.
@@ -208,7 +200,7 @@ impl ZipWriter {
             return Ok(());
         }
         let (raw, members) = (std::mem::take(&mut self.batch), std::mem::take(&mut self.members));
-        self.out.send(Job::Members(raw, members), 2 * self.hold)
+        self.out.send(Job::Members(raw, members))
     }
 
     /// Streams a file that is too long to be held in memory. Returns whether it could be read.
@@ -285,8 +277,8 @@ impl ZipWriter {
     }
 
     fn deflate(&mut self, stored: &Entry, exporter: &Exporter<'_>) -> Result<Packed> {
-        let Self { out, hold, .. } = self;
-        let (start, limit) = (out.offset, 2 * *hold);
+        let out = &mut self.out;
+        let start = out.offset;
         let (mut raw, mut before) = (Vec::with_capacity(BATCH), Vec::new());
         without_holes(exporter, stored, Engine::Zip, &mut |mut bytes| {
             while !bytes.is_empty() {
@@ -297,12 +289,12 @@ impl ZipWriter {
                     let next = raw[BATCH - WINDOW..].to_vec();
                     let raw = std::mem::replace(&mut raw, Vec::with_capacity(BATCH));
                     let before = std::mem::replace(&mut before, next);
-                    out.send(Job::Part { raw, before, is_last: false }, limit)?;
+                    out.send(Job::Part { raw, before, is_last: false })?;
                 }
             }
             Ok(())
         })?;
-        out.send(Job::Part { raw, before, is_last: true }, limit)?;
+        out.send(Job::Part { raw, before, is_last: true })?;
         out.drain()?;
         Ok(Packed { crc: out.take_crc(), stored_len: out.offset - start })
     }

@@ -7,7 +7,7 @@ use crate::sink::export::Counted;
 use crate::sink::output::Output;
 use nra_format::entry::{Entry, Kind};
 use nra_format::error::{Error, Result, Subject};
-use nra_format::stream::InOrder;
+use nra_format::worker_pool::WorkerPool;
 use nra_format::zip::{Header, Method, Packed, end};
 
 /// Bytes collected before they are written.
@@ -15,11 +15,7 @@ const BUFFER: usize = 256 << 10;
 
 /// The compression threads, the file and its central directory so far.
 pub(super) struct ZipOutput {
-    pool: InOrder<Job, io::Result<Done>>,
-    /// Maximum number of waiting jobs.
-    ahead: usize,
-    /// Content of waiting jobs, bytes.
-    in_flight: u64,
+    pool: WorkerPool<'static, Job, io::Result<Done>>,
     /// Checksum of the completed parts.
     crc: crc32fast::Hasher,
     out: io::BufWriter<Counted>,
@@ -33,12 +29,10 @@ pub(super) struct ZipOutput {
 }
 
 impl ZipOutput {
-    pub(super) fn new(pool: InOrder<Job, io::Result<Done>>, output: Output, ahead: usize) -> Self {
+    pub(super) fn new(pool: WorkerPool<'static, Job, io::Result<Done>>, output: Output) -> Self {
         let name = output.name().clone();
         Self {
             pool,
-            ahead,
-            in_flight: 0,
             crc: crc32fast::Hasher::new(),
             out: io::BufWriter::with_capacity(BUFFER, Counted::new(output)),
             offset: 0,
@@ -49,15 +43,14 @@ impl ZipOutput {
         }
     }
 
-    /// Sends a job once at most `limit` bytes are waiting.
-    pub(super) fn send(&mut self, job: Job, limit: u64) -> Result<()> {
+    /// Sends a job as soon as there is room for it.
+    pub(super) fn send(&mut self, job: Job) -> Result<()> {
         let (Job::Members(raw, _) | Job::Part { raw, .. }) = &job;
         let len = raw.len() as u64;
-        while self.pool.waiting() >= self.ahead || (self.pool.waiting() > 0 && self.in_flight + len > limit) {
+        while !self.pool.has_room(len) {
             self.receive()?;
         }
-        self.in_flight += len;
-        self.pool.send(job).map_err(|error| self.failed(error))
+        self.pool.send(job, len)
     }
 
     /// Writes the results of all jobs sent so far.
@@ -68,9 +61,8 @@ impl ZipOutput {
 
     /// Writes the next result. Returns whether there was one.
     fn receive(&mut self) -> Result<bool> {
-        let Some(done) = self.pool.receive().map_err(|error| self.failed(error))? else { return Ok(false) };
-        let Done { stored, raw_len, members, crc } = done.map_err(|error| self.failed(error))?;
-        self.in_flight -= raw_len as u64;
+        let Some(done) = self.pool.receive() else { return Ok(false) };
+        let Done { stored, members, crc } = done.map_err(|error| self.failed(error))?;
         self.crc.combine(&crc);
         let mut rest = &stored[..];
         for member in members {
@@ -124,8 +116,7 @@ impl ZipOutput {
         self.write(&directory)?;
         let members = self.members;
         self.put(|out| end(members, start, directory.len() as u64, comment, out))?;
-        let Self { pool, out, name, .. } = self;
-        pool.finish();
+        let Self { out, name, .. } = self;
         out.into_inner().map_err(|error| Error::io("write", &name, error.into_error()))
     }
 

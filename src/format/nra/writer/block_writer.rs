@@ -8,8 +8,6 @@ use std::collections::VecDeque;
 use std::io::Write;
 use std::sync::Arc;
 
-use crossbeam_channel::{Receiver, Sender, unbounded};
-
 use crate::block_index::{self, Chunk};
 use crate::content::{BlockRef, Segment};
 use crate::frame::FrameKind;
@@ -17,17 +15,18 @@ use crate::records::{self, RecordList};
 use crate::writer::EntryId;
 use crate::writer::chunk_buffer::{BufferedChunk, ChunkBuffer, MAX_WEIGHT, aligned};
 use crate::writer::chunk_table::{BufferId, ChunkPlacement};
+use crate::writer::compressors::Compressors;
 use crate::writer::copy_block::CopiedBlock;
 use crate::writer::cut::{Cut, CutBlock, CutPolicy, cut};
 use crate::writer::index::{Block, Index, Resolution, block_number, weight};
 use crate::writer::output::{NewFrame, Output};
 use crate::writer::pages::{PageSizes, write_extent_map};
-use crate::writer::workers::{Compressors, Workers};
 use nra_core::checksum::content_checksum;
 use nra_core::codec::{Codec, Dictionary};
 use nra_core::digest::Digest;
 use nra_core::error::{Error, Result};
 use nra_core::progress::{Counter, Monitor};
+use nra_core::worker_pool::{JobOutput, PoolLimits, WorkerPool};
 
 /// Parts of a content that an estimate assumes if their number is unknown.
 const PARTS_GUESS: usize = 16;
@@ -40,36 +39,37 @@ pub(super) enum QueueItem {
     Dictionary(Arc<Dictionary>),
     /// A buffer of incompressible chunks: one block.
     Incompressible(ChunkBuffer),
-    /// A buffer that a worker compresses. `cut` is set when the worker is done.
-    Compressible { buffer: ChunkBuffer, cut: Option<Cut> },
+    /// A buffer that a worker compresses.
+    Compressible(ChunkBuffer),
     /// Entries without new content.
     Entries(Vec<EntryId>),
     /// An entry that joined a link group after it was closed.
     Link(EntryId, u64),
 }
 
-/// Result of a worker: the cut buffer, and its memory for reuse.
-type Returned = (Cut, Vec<u8>);
+/// The bytes of a buffer, and the lengths of its chunks.
+struct CutJob {
+    bytes: Vec<u8>,
+    lens: Vec<u32>,
+    dictionary: Option<Arc<Dictionary>>,
+}
 
-/// Number of the queue entry, and the result of the worker.
-type Answer = (u64, Result<Returned>);
+/// Result of a worker: the cut buffer, and its memory for reuse.
+type CutResult = Result<(Cut, Vec<u8>)>;
 
 /// Queue of closed buffers, and the output.
 pub(super) struct BlockWriter<W: Write> {
     pub output: Output<W>,
     pub sizes: PageSizes,
-    pub workers: Workers,
+    /// Workers that compress the buffers in the queue.
+    pool: WorkerPool<'static, CutJob, CutResult>,
     policy: CutPolicy,
     memory_bytes: u64,
     queue: VecDeque<QueueItem>,
-    /// Number of the first entry in the queue.
-    first_number: u64,
     /// Content bytes in the queue, including an estimate for compression.
     queued_bytes: u64,
     /// Content bytes that are neither compressed nor written yet.
     waiting_bytes: u64,
-    sender: Sender<Answer>,
-    answers: Receiver<Answer>,
     spare: Vec<Vec<u8>>,
     dictionary: Option<Arc<Dictionary>>,
     dictionary_offset: u64,
@@ -88,19 +88,23 @@ pub(super) struct BlockWriter<W: Write> {
 
 impl<W: Write> BlockWriter<W> {
     pub fn new(output: Output<W>, policy: CutPolicy, threads: usize, memory_bytes: u64) -> Self {
-        let (sender, answers) = unbounded();
+        let new_worker = move || {
+            let mut compressors = Compressors::default();
+            move |CutJob { bytes, lens, dictionary }, output: JobOutput<CutResult>| {
+                let cut = cut(&mut compressors, policy, dictionary.as_deref(), &bytes, &lens);
+                output.finish(cut.map(|cut| (cut, bytes)));
+            }
+        };
         Self {
             output,
             sizes: PageSizes::default(),
-            workers: Workers::new(threads),
+            // The length of the queue limits the number of jobs.
+            pool: WorkerPool::new("nra-compress", PoolLimits::new(threads, usize::MAX), new_worker),
             policy,
             memory_bytes,
             queue: VecDeque::new(),
-            first_number: 0,
             queued_bytes: 0,
             waiting_bytes: 0,
-            sender,
-            answers,
             spare: Vec::new(),
             dictionary: None,
             dictionary_offset: 0,
@@ -126,27 +130,22 @@ impl<W: Write> BlockWriter<W> {
     }
 
     /// Adds an element to the queue and writes what is ready.
-    pub fn push(&mut self, item: QueueItem, index: &mut Index) -> Result<()> {
-        let number = self.first_number + self.queue.len() as u64;
-        let item = match item {
-            QueueItem::Dictionary(dictionary) => {
-                self.dictionary = Some(dictionary.clone());
-                QueueItem::Dictionary(dictionary)
-            }
-            QueueItem::Compressible { mut buffer, .. } => {
+    pub fn push(&mut self, mut item: QueueItem, index: &mut Index) -> Result<()> {
+        match &mut item {
+            QueueItem::Dictionary(dictionary) => self.dictionary = Some(dictionary.clone()),
+            QueueItem::Compressible(buffer) => {
                 let bytes = std::mem::take(&mut buffer.bytes);
+                let lens = buffer.chunks.iter().map(|chunk| chunk.raw_len).collect();
                 self.queued_bytes += 2 * bytes.len() as u64;
                 self.waiting_bytes += buffer.content_bytes;
-                self.submit(number, bytes, &buffer.chunks)?;
-                QueueItem::Compressible { buffer, cut: None }
+                self.pool.send(CutJob { bytes, lens, dictionary: self.dictionary.clone() }, 0)?;
             }
             QueueItem::Incompressible(buffer) => {
                 self.queued_bytes += buffer.bytes.len() as u64;
                 self.waiting_bytes += buffer.content_bytes;
-                QueueItem::Incompressible(buffer)
             }
-            other => other,
-        };
+            QueueItem::Entries(_) | QueueItem::Link(..) => {}
+        }
         self.queue.push_back(item);
         self.write_ready(index, self.memory_bytes, &mut |_| Ok(()))
     }
@@ -205,15 +204,6 @@ impl<W: Write> BlockWriter<W> {
         }
     }
 
-    fn submit(&mut self, number: u64, bytes: Vec<u8>, chunks: &[BufferedChunk]) -> Result<()> {
-        let lens: Vec<u32> = chunks.iter().map(|chunk| chunk.raw_len).collect();
-        let (policy, dictionary) = (self.policy, self.dictionary.clone());
-        self.workers.submit(number, &self.sender, move |compressors| {
-            let cut = cut(compressors, policy, dictionary.as_deref(), &bytes, &lens)?;
-            Ok((cut, bytes))
-        })
-    }
-
     /// Writes elements from the front until at most `limit` bytes are queued (0: all elements).
     /// `done` receives the number of content bytes written.
     fn write_ready(&mut self, index: &mut Index, limit: u64, done: &mut dyn FnMut(u64) -> Result<()>) -> Result<()> {
@@ -221,41 +211,22 @@ impl<W: Write> BlockWriter<W> {
             return Err(Error::Usage { detail: "an earlier write to this archive failed".into() });
         }
         self.failed = true;
-        loop {
+        while let Some(item) = self.queue.front() {
+            let must_wait = limit == 0 || self.queued_bytes > limit;
+            let cut = match item {
+                QueueItem::Compressible(_) if must_wait => self.pool.receive(),
+                QueueItem::Compressible(_) => match self.pool.try_receive() {
+                    None => break,
+                    ready => ready,
+                },
+                _ => None,
+            };
             let before = self.waiting_bytes;
-            while let Ok(result) = self.answers.try_recv() {
-                self.handle_result(result)?;
-            }
-            while self.queue.front().is_some_and(|item| !matches!(item, QueueItem::Compressible { cut: None, .. })) {
-                let item = self.queue.pop_front().expect("looked at above");
-                self.first_number += 1;
-                self.write_item(item, index)?;
-            }
-            done(before - self.waiting_bytes)?;
-            if self.queue.is_empty() || limit > 0 && self.queued_bytes <= limit {
-                break;
-            }
-            // The front is with a worker, and workers always answer.
-            let result = self.answers.recv().expect("this value holds a sender");
-            let before = self.waiting_bytes;
-            self.handle_result(result)?;
+            let item = self.queue.pop_front().expect("looked at above");
+            self.write_item(item, cut, index)?;
             done(before - self.waiting_bytes)?;
         }
         self.failed = false;
-        Ok(())
-    }
-
-    fn handle_result(&mut self, (number, result): (u64, Result<Returned>)) -> Result<()> {
-        let (cut, mut bytes) = result?;
-        let at = usize::try_from(number - self.first_number).expect("within the queue");
-        if let Some(QueueItem::Compressible { buffer, cut: slot }) = self.queue.get_mut(at) {
-            self.queued_bytes -= 2 * bytes.len() as u64;
-            self.waiting_bytes -= buffer.content_bytes;
-            self.queued_bytes += cut.stored.len() as u64;
-            *slot = Some(cut);
-        }
-        bytes.clear();
-        self.keep_buffer(bytes);
         Ok(())
     }
 
@@ -265,7 +236,7 @@ impl<W: Write> BlockWriter<W> {
         }
     }
 
-    fn write_item(&mut self, item: QueueItem, index: &mut Index) -> Result<()> {
+    fn write_item(&mut self, item: QueueItem, cut: Option<CutResult>, index: &mut Index) -> Result<()> {
         match item {
             QueueItem::Dictionary(dictionary) => {
                 let bytes = dictionary.as_bytes();
@@ -295,9 +266,12 @@ impl<W: Write> BlockWriter<W> {
                 self.keep_buffer(bytes);
                 Ok(())
             }
-            QueueItem::Compressible { buffer, cut } => {
-                let cut = cut.expect("only finished buffers are written");
-                self.queued_bytes -= cut.stored.len() as u64;
+            QueueItem::Compressible(buffer) => {
+                let (cut, mut bytes) = cut.expect("its job is pending")?;
+                self.queued_bytes -= 2 * bytes.len() as u64;
+                self.waiting_bytes -= buffer.content_bytes;
+                bytes.clear();
+                self.keep_buffer(bytes);
                 self.write_buffer(&buffer, &cut, &cut.stored, index)
             }
         }

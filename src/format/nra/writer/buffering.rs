@@ -184,7 +184,7 @@ impl<W: Write + Send> Writer<W> {
         let next = self.next_buffer();
         let mut buffer = std::mem::replace(&mut self.compressible_chunks, next);
         self.attach_contentless(&mut buffer);
-        self.block_writer.push(QueueItem::Compressible { buffer, cut: None }, &mut self.index)
+        self.block_writer.push(QueueItem::Compressible(buffer), &mut self.index)
     }
 
     pub(super) fn close_contentless(&mut self) -> Result<()> {

@@ -5,8 +5,8 @@
 use std::ops::Range;
 
 use crate::writer::chunk_buffer::aligned;
+use crate::writer::compressors::Compressors;
 use crate::writer::options::BlockPolicy;
-use crate::writer::workers::Compressors;
 use nra_core::checksum::content_checksum;
 use nra_core::codec::{Codec, Dictionary, Method, StreamCompressor};
 use nra_core::error::Result;

@@ -1,8 +1,8 @@
 //! Training a dictionary with the first chunk buffer.
 
 use crate::writer::chunk_buffer::ChunkBuffer;
+use crate::writer::compressors::Compressors;
 use crate::writer::cut::{CutPolicy, cut};
-use crate::writer::workers::Compressors;
 use nra_core::codec::Dictionary;
 use nra_core::error::Result;
 

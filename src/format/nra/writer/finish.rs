@@ -3,11 +3,8 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{SystemTime, UNIX_EPOCH};
-
-use crossbeam_channel::unbounded;
 
 use crate::chunk_run::ChunkLocation;
 use crate::commit::{Commit, encode_attributes};
@@ -19,6 +16,7 @@ use crate::reader::{NraReader, is_damage};
 use crate::superblock::REQUIRED_ENCRYPTION;
 use crate::writer::append::Base;
 use crate::writer::block_writer::BlockWriter;
+use crate::writer::compressors::Compressors;
 use crate::writer::index::{Added, Index};
 use crate::writer::merge::merge;
 use crate::writer::options::{WriterOptions, WriterStats};
@@ -31,6 +29,7 @@ use nra_core::error::{Error, Result};
 use nra_core::limits::MAX_RUNS;
 use nra_core::path::EntryPath;
 use nra_core::progress::{Monitor, Severity, Warning};
+use nra_core::worker_pool::{JobOutput, PoolLimits, WorkerPool};
 
 /// Entries whose leaf pages one worker builds at a time.
 const LEAF_BATCH: usize = 8_192;
@@ -87,7 +86,7 @@ pub(super) fn finish<W: Write + Send>(writer: Writer<W>, monitor: &dyn Monitor) 
                 stats.files += u64::from(entry.kind == Kind::File);
                 stats.content_bytes += entry.size;
             }
-            write_entries(&mut block_writer, Arc::new(index), ids, monitor)?
+            write_entries(&mut block_writer, &index, &ids, options.threads, monitor)?
         }
     };
     let keys = block_writer.output.keys()?;
@@ -340,8 +339,9 @@ fn write_attributes<W: Write>(
 /// Writes the entry tree and returns its root page. Workers build the leaf pages.
 fn write_entries<W: Write>(
     block_writer: &mut BlockWriter<W>,
-    index: Arc<Index>,
-    ids: Vec<EntryId>,
+    index: &Index,
+    ids: &[EntryId],
+    threads: usize,
     monitor: &dyn Monitor,
 ) -> Result<Option<FrameRef>> {
     let mut children = Vec::new();
@@ -353,29 +353,31 @@ fn write_entries<W: Write>(
         Ok(())
     };
     if ids.len() <= LEAF_BATCH {
-        let leaves = leaves(&index, &ids, 0..ids.len(), block_writer.sizes.leaf, &mut block_writer.compressors)?;
+        let leaves = leaves(index, ids, 0..ids.len(), block_writer.sizes.leaf, &mut block_writer.compressors)?;
         append_leaves(block_writer, leaves)?;
     } else {
-        let batches: Vec<Range<usize>> =
-            (0..ids.len()).step_by(LEAF_BATCH).map(|start| start..ids.len().min(start + LEAF_BATCH)).collect();
-        let ids: Arc<[EntryId]> = ids.into();
         let leaf_bytes = block_writer.sizes.leaf;
-        let (sender, results) = unbounded();
-        for (number, range) in batches.iter().enumerate() {
-            let (index, ids, range) = (index.clone(), ids.clone(), range.clone());
-            block_writer
-                .workers
-                .submit(number as u64, &sender, move |compressors| leaves(&index, &ids, range, leaf_bytes, compressors))?;
-        }
-        let mut done: Vec<Option<Vec<NewLeaf>>> = batches.iter().map(|_| None).collect();
-        for next in 0..done.len() {
-            while done[next].is_none() {
-                monitor.check()?;
-                let (number, result) = results.recv().expect("this function holds a sender");
-                done[usize::try_from(number).expect("a number of a batch")] = Some(result?);
+        let new_worker = || {
+            let mut compressors = Compressors::default();
+            move |range: Range<usize>, output: JobOutput<Result<Vec<NewLeaf>>>| {
+                output.finish(leaves(index, ids, range, leaf_bytes, &mut compressors));
             }
-            append_leaves(block_writer, done[next].take().expect("received above"))?;
-        }
+        };
+        std::thread::scope(|scope| -> Result<()> {
+            let limits = PoolLimits::new(threads, 2 * threads);
+            let mut pool = WorkerPool::scoped(scope, "nra-index", limits, new_worker);
+            let mut starts = (0..ids.len()).step_by(LEAF_BATCH);
+            loop {
+                while pool.has_room(0)
+                    && let Some(start) = starts.next()
+                {
+                    pool.send(start..ids.len().min(start + LEAF_BATCH), 0)?;
+                }
+                let Some(leaves) = pool.receive_while(|| monitor.check())? else { return Ok(()) };
+                monitor.check()?;
+                append_leaves(block_writer, leaves?)?;
+            }
+        })?;
     }
     write_levels(&mut block_writer.output, block_writer.compressors.pages()?, children, 0, block_writer.sizes)
 }

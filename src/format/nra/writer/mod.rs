@@ -58,6 +58,7 @@ mod block_writer;
 mod buffering;
 mod chunk_buffer;
 mod chunk_table;
+mod compressors;
 mod copy_block;
 mod cut;
 mod destination;
@@ -71,7 +72,6 @@ mod pages;
 mod snapshot;
 #[cfg(test)]
 mod tests;
-mod workers;
 
 use std::io::Write;
 use std::sync::Arc;

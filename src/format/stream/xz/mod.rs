@@ -10,8 +10,6 @@ mod tests;
 
 use std::collections::VecDeque;
 use std::num::NonZero;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use lzma_rust2::{Action, XzStream};
 
@@ -19,8 +17,9 @@ pub(crate) use self::layout::with_lengths;
 use self::layout::{BlockHeader, Flags, HEADER, MAX_BLOCK_HEADER, Tail};
 use super::decoder::{Mark, TRUNCATED, failed, skip_zeros};
 use super::step::{self, LZMA_MEMORY_KIB};
-use super::{Compression, InOrder, Input};
+use super::{Compression, Input};
 use nra_core::error::{Error, Result};
+use nra_core::worker_pool::{JobOutput, PoolLimits, WorkerPool};
 
 /// Output that is asked for at a time by a thread, bytes.
 const STEP: usize = 256 << 10;
@@ -34,29 +33,18 @@ pub(super) struct Room {
     pub(super) memory_bytes: u64,
 }
 
-/// The threads, which outlive the streams that they decode, and stop when nobody wants what they do.
-pub(super) struct Pool {
-    threads: InOrder<Job, Done>,
-    stop: Arc<AtomicBool>,
-}
+/// The threads, which outlive the streams that they decode.
+pub(super) type Pool = WorkerPool<'static, Job, Done>;
 
-impl Pool {
-    fn new(threads: NonZero<usize>) -> Result<Self> {
-        let stop = Arc::new(AtomicBool::new(false));
-        let stopped = Arc::clone(&stop);
-        let worker = move || {
-            let stopped = Arc::clone(&stopped);
-            move |job| decode(job, &stopped)
-        };
-        let threads = InOrder::new("decode", threads, worker).map_err(|error| Error::io("start", "a thread", error))?;
-        Ok(Self { threads, stop })
-    }
-}
-
-impl Drop for Pool {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-    }
+fn new_pool(room: Room) -> Pool {
+    let threads = room.threads.get();
+    let limits = PoolLimits { bytes: room.memory_bytes, ..PoolLimits::new(threads, threads + 1) };
+    WorkerPool::new("decode", limits, || {
+        |job, output: JobOutput<Done>| {
+            let done = decode(job, &|| output.is_stopped());
+            output.finish(done);
+        }
+    })
 }
 
 /// Blocks on their way to a thread, one behind the other, with what is taken of the memory for them.
@@ -132,10 +120,8 @@ enum Next {
 pub(super) struct XzBlocks {
     room: Room,
     pool: Pool,
-    /// Of each job that a thread has: its cost, and where its stream begins among the decoded bytes.
-    sent: VecDeque<(u64, u64)>,
-    /// Sum of these costs, and of the block that is handed out.
-    in_flight: u64,
+    /// Where the stream of each pending job begins among the decoded bytes.
+    sent: VecDeque<u64>,
     flags: Flags,
     tail: Tail,
     next: Next,
@@ -144,10 +130,9 @@ pub(super) struct XzBlocks {
     stream: u64,
     /// Streams that were begun and not told, in order.
     begun: VecDeque<Mark>,
-    /// What is handed out, how much of it was, and what it cost.
+    /// What is handed out, and how much of it was.
     current: Done,
     given: usize,
-    cost: u64,
     /// Where the stream of that begins.
     member: u64,
     /// A block that is too large for that, decoded while it is read.
@@ -166,22 +151,18 @@ impl XzBlocks {
     ///
     /// # Errors
     ///
-    /// Those of the input; `Io` when the system gives no threads.
+    /// Those of the input.
     pub(super) fn begin(input: &mut Input, decoded: u64, room: Room, pool: &mut Option<Pool>) -> Result<Option<Self>> {
         if room.threads.get() < 2 {
             return Ok(None);
         }
         let Some(flags) = begins(input.peek(HEADER + MAX_BLOCK_HEADER)?, room) else { return Ok(None) };
         input.consume(HEADER);
-        let pool = match pool.take() {
-            Some(pool) => pool,
-            None => Pool::new(room.threads)?,
-        };
+        let pool = pool.take().unwrap_or_else(|| new_pool(room));
         Ok(Some(Self {
             room,
             pool,
             sent: VecDeque::new(),
-            in_flight: 0,
             flags,
             tail: Tail::default(),
             next: Next::Block,
@@ -190,7 +171,6 @@ impl XzBlocks {
             begun: VecDeque::new(),
             current: Done { content: Vec::new(), error: None },
             given: 0,
-            cost: 0,
             member: decoded,
             alone: None,
         }))
@@ -238,14 +218,12 @@ impl XzBlocks {
             }
             // What was handed out is let go first.
             (self.current.content, self.given) = (Vec::new(), 0);
-            self.in_flight -= std::mem::take(&mut self.cost);
             if let Err(error) = self.send(input) {
                 self.next = Next::Failed(error);
             }
-            if let Some((cost, member)) = self.sent.pop_front() {
-                (self.cost, self.member) = (cost, member);
-                let received = self.pool.threads.receive().map_err(|error| Error::io("decode", "an xz stream", error))?;
-                self.current = received.expect("it was sent");
+            if let Some(member) = self.sent.pop_front() {
+                self.member = member;
+                self.current = self.pool.receive().expect("it was sent");
                 continue;
             }
             match std::mem::replace(&mut self.next, Next::Other) {
@@ -259,14 +237,13 @@ impl XzBlocks {
 
     /// Sends blocks to the threads, as many as there is room for.
     fn send(&mut self, input: &mut Input) -> Result<()> {
-        while matches!(self.next, Next::Block) && self.pool.threads.waiting() <= self.room.threads.get() && self.alone.is_none() {
+        while matches!(self.next, Next::Block) && self.pool.has_room(0) && self.alone.is_none() {
             let (mut job, stream) = (Job::default(), self.stream);
             let gathered = self.gather(input, &mut job);
             if !job.blocks.is_empty() {
                 let cost = job.cost();
-                self.pool.threads.send(job).map_err(|error| Error::io("decode", "an xz stream", error))?;
-                self.sent.push_back((cost, stream));
-                self.in_flight += cost;
+                self.pool.send(job, cost)?;
+                self.sent.push_back(stream);
             }
             if !gathered? {
                 break;
@@ -299,8 +276,8 @@ impl XzBlocks {
             if !job.blocks.is_empty() && (!is_small || job.len.saturating_add(block.len()) > BATCH) {
                 return Ok(true);
             }
-            let is_full = self.in_flight.saturating_add(job.cost_with(&block)) > self.room.memory_bytes;
-            if (self.in_flight > 0 || !job.blocks.is_empty()) && (!is_small || is_full) {
+            let is_full = !self.pool.has_room(job.cost_with(&block));
+            if !(self.pool.is_idle() && job.blocks.is_empty()) && (!is_small || is_full) {
                 return Ok(false);
             }
             self.tail.add(block.unpadded, block.raw);
@@ -372,13 +349,13 @@ fn take(input: &mut Input, len: u64, bytes: &mut Vec<u8>) -> Result<()> {
     Ok(())
 }
 
-/// What a thread does, until it is `stopped`.
-fn decode(job: Job, stopped: &AtomicBool) -> Done {
+/// What a thread does, unless it is stopped.
+fn decode(job: Job, is_stopped: &dyn Fn() -> bool) -> Done {
     let (mut content, mut stored) = (Vec::new(), &job.stored[..]);
     for (offset, block) in job.blocks {
         let len = usize::try_from(block.stored()).unwrap_or(usize::MAX).min(stored.len());
         let (bytes, rest) = stored.split_at(len);
-        if let Err(error) = decode_block(block, offset, bytes, &mut content, stopped) {
+        if let Err(error) = decode_block(block, offset, bytes, &mut content, is_stopped) {
             return Done { content, error: Some(error) };
         }
         stored = rest;
@@ -387,12 +364,18 @@ fn decode(job: Job, stopped: &AtomicBool) -> Done {
 }
 
 /// Decodes a block to the end of `content`.
-fn decode_block(block: Block, mut offset: u64, mut bytes: &[u8], content: &mut Vec<u8>, stopped: &AtomicBool) -> Result<()> {
+fn decode_block(
+    block: Block,
+    mut offset: u64,
+    mut bytes: &[u8],
+    content: &mut Vec<u8>,
+    is_stopped: &dyn Fn() -> bool,
+) -> Result<()> {
     let mut alone = Alone::new(block);
     // It claims no more than there is memory for, and gets no more than it claims: one byte tells that there were more.
     let most = usize::try_from(block.raw).unwrap_or(usize::MAX).saturating_add(1).saturating_add(content.len());
     while !alone.is_done() {
-        if stopped.load(Ordering::Relaxed) {
+        if is_stopped() {
             return Err(Error::Cancelled);
         }
         let len = content.len();

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use nra::format::archive::{Access, Archive, Depth, OpenOptions, open};
-use nra::format::chunker::next_piece;
+use nra::format::chunker::next_chunk_len;
 use nra::format::codec::looks_incompressible;
 use nra::format::digest::Digest;
 use nra::format::entry::{Entry, Kind};
@@ -112,7 +112,7 @@ fn pieces(criterion: &mut Criterion) {
         bencher.iter(|| {
             let mut rest = black_box(&large[..]);
             while !rest.is_empty() {
-                let len = next_piece(rest, true).expect("the content ends here");
+                let len = next_chunk_len(rest, true).expect("the content ends here");
                 rest = &rest[len..];
             }
         })

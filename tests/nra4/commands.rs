@@ -62,8 +62,7 @@ fn list_reports_entries_hidden_by_the_same_name() {
     let output = nra(&["list", "beta-appended-same-name.nra"]);
     assert_eq!(output.status.code(), Some(0));
     assert!(
-        String::from_utf8_lossy(&output.stderr)
-            .contains("1 entry is hidden by one of the same name that comes earlier: small.txt")
+        String::from_utf8_lossy(&output.stderr).contains("1 entry is hidden by an earlier entry of the same name: small.txt")
     );
 }
 

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 
 use super::batch::{ByteRange, EntryPart, Outlet, Stopped};
 use super::threads::MIN_BUFFER;
-use nra_format::chunker::{WHOLE_MAX, next_piece};
+use nra_format::chunker::{MAX_SINGLE_CHUNK_LEN, next_chunk_len};
 use nra_format::entry::Entry;
 use nra_format::zeros::each_zero;
 
@@ -37,7 +37,7 @@ impl Content {
     /// If the conversion was stopped.
     pub(crate) fn begin<X>(place: u32, entry: Entry, size: u64, plain: bool, outlet: &mut Outlet<X>) -> Result<Self, Stopped> {
         let form = match usize::try_from(size) {
-            Ok(size) if plain && size <= WHOLE_MAX => {
+            Ok(size) if plain && size <= MAX_SINGLE_CHUNK_LEN => {
                 outlet.make_room(size)?;
                 Form::Whole { entry: Box::new(entry), start: outlet.batch.filled }
             }
@@ -153,7 +153,7 @@ fn append<X>(outlet: &mut Outlet<X>, bytes: &[u8]) {
 /// Splits the bytes of the batch after `cut` into chunks; `last`: up to the end.
 pub(crate) fn split_chunks<X>(place: u32, identity: Option<(u64, u64)>, cut: &mut usize, last: bool, outlet: &mut Outlet<X>) {
     while *cut < outlet.batch.filled
-        && let Some(len) = next_piece(&outlet.batch.bytes[*cut..outlet.batch.filled], last)
+        && let Some(len) = next_chunk_len(&outlet.batch.bytes[*cut..outlet.batch.filled], last)
     {
         outlet.push(place, identity, EntryPart::Cut(ByteRange { start: *cut, len }));
         *cut += len;

@@ -6,13 +6,13 @@ use std::thread;
 use crossbeam_channel::{bounded, never, unbounded};
 
 use super::batch::{Batch, Delivery, Outlet, Placed, Stopped, Unhashed};
-use nra_format::chunker::MAX_PIECE;
+use nra_format::chunker::MAX_CHUNK_LEN;
 use nra_format::error::Result;
 use nra_format::progress::Monitor;
 use nra_format::worker_pool::{JobOutput, PoolLimits, WorkerPool};
 
 /// Shortest buffer of a reader, bytes: a small file, or one chunk after the rest of another.
-pub(crate) const MIN_BUFFER: usize = 2 * MAX_PIECE;
+pub(crate) const MIN_BUFFER: usize = 2 * MAX_CHUNK_LEN;
 /// Maximum number of names in a job: enough to make the overhead of jobs negligible, few enough to
 /// share work evenly.
 const JOB_NAMES: usize = 256;

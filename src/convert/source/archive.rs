@@ -12,7 +12,7 @@ use crate::options::Options;
 use crate::pipeline::{Content, EntryPart, EntryReader, EntrySource, HASHED_HOLES_MAX, Outlet, Stopped};
 use crate::select::Selection;
 use nra_format::archive::{Access, Archive, Part};
-use nra_format::chunker::WHOLE_MAX;
+use nra_format::chunker::MAX_SINGLE_CHUNK_LEN;
 use nra_format::entry::{Entry, Kind};
 use nra_format::error::{Error, Result};
 use nra_format::links::{LinkGroups, NO_LINK};
@@ -241,7 +241,7 @@ impl EntryReader<SourceFact> for ArchiveReader<'_> {
         }
         // Only short files without holes become one chunk. Damage is reported when all content is
         // read.
-        let is_short = usize::try_from(stored.size).is_ok_and(|size| size <= WHOLE_MAX);
+        let is_short = usize::try_from(stored.size).is_ok_and(|size| size <= MAX_SINGLE_CHUNK_LEN);
         let plain = is_short && archive.holes(&stored).map_or(true, |holes| holes.is_empty());
         let mut content = Content::begin(place, entry, stored.size, plain, outlet)?;
         let (mut stopped, mut beyond, mut room) = (false, None, HASHED_HOLES_MAX);

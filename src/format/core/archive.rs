@@ -45,8 +45,8 @@ pub enum Part<'a> {
 /// Maximum number of holes that are reported for an entry: a list of 16 MiB.
 pub const MAX_HOLES: usize = 1 << 20;
 
-/// Memory that [`Archive::read_all`] reserves on the claim of an entry alone, bytes.
-const UNASKED_BYTES: usize = 1 << 20;
+/// Memory that [`Archive::read_all`] allocates for a claimed length, bytes.
+const MAX_CLAIMED_BYTES: usize = 1 << 20;
 
 /// An opened archive. Entries are numbered from 0 in path order.
 pub trait Archive: Send + Sync {
@@ -204,7 +204,7 @@ pub trait Archive: Send + Sync {
     ) -> Result<()> {
         let (mut at, mut is_over) = (0u64, false);
         let read = self.with_content(entry, access, &mut |part| {
-            // Nothing behind the range is decoded; what ends with the content is read to the end, where its checksum may be.
+            // Nothing after the range is decoded. A range up to the end of the content is read to its end, where a checksum may follow.
             if at >= range.end {
                 is_over = true;
                 return Err(Error::Cancelled);
@@ -236,13 +236,13 @@ pub trait Archive: Send + Sync {
     fn read_all(&self, entry: &Entry, limit: u64) -> Result<Vec<u8>> {
         let too_long = || Error::Limit { what: "length of the content", found: entry.size, limit };
         let len = usize::try_from(entry.size).ok().filter(|_| entry.size <= limit).ok_or_else(too_long)?;
-        if len <= UNASKED_BYTES {
+        if len <= MAX_CLAIMED_BYTES {
             let mut content = vec![0; len];
             let read = self.read_at(entry, 0, &mut content)?;
             content.truncate(read);
             return Ok(content);
         }
-        // What an entry claims takes no memory before it is there.
+        // The claimed length is not allocated before the content arrives.
         let mut content = Vec::new();
         self.with_content(entry, Access::Random, &mut |part| {
             let more = match part {

@@ -207,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn containers_have_names() {
+    fn container_names() {
         for (container, name) in [
             (Container::Nra5, "NRA 5"),
             (Container::Nra4, "NRA 4.5"),

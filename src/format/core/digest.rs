@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Length of a digest, bytes. Two digests collide by malice after about 2^96 attempts; each byte more costs a byte for every small file.
+/// Length of a digest, bytes. Finding a collision takes about 2^96 attempts. Each further byte would cost a byte for every small file.
 pub const DIGEST_LEN: usize = 24;
 
 /// The first 24 bytes of BLAKE3 of raw bytes: what `b3sum --length 24` prints.

@@ -171,7 +171,7 @@ pub trait EngineLocation: Any + fmt::Debug + Send + Sync {
     fn hash_into(&self, state: &mut dyn Hasher);
 }
 
-/// Where the content of an entry is stored. Opaque to everybody but the engine that made it.
+/// Where the content of an entry is stored. Only the engine that made it can interpret it.
 #[derive(Debug, Clone, Default)]
 pub struct Location(Inner);
 

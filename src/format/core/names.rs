@@ -27,7 +27,7 @@ impl NameEncoding {
         let lower = name.trim().to_ascii_lowercase();
         let digits = ["cp", "ibm", "dos-", "oem"].iter().find_map(|prefix| lower.strip_prefix(prefix)).unwrap_or(&lower);
         if let Ok(number) = digits.parse() {
-            // Numbers of Windows are names there too.
+            // Code pages of Windows have numbers, too.
             return Self::dos(number).or_else(|| Self::windows(number));
         }
         Encoding::for_label_no_replacement(lower.as_bytes()).filter(|encoding| encoding.is_ascii_compatible()).map(Self::Other)
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_known_as_people_write_them() {
+    fn named_accepts_usual_spellings() {
         for (name, bytes, text) in [
             ("cp437", &b"\x81ber"[..], "über"),
             ("CP850", b"\x81ber", "über"),

@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_comes_back_from_attributes() {
+    fn attributes_round_trip() {
         let owner = Owner { user_id: 1, group_id: 1 << 40, user: b"ann"[..].into(), group: Box::default() };
         let xattr = Attribute { namespace: Namespace::Xattr, name: b"user.x"[..].into(), value: b"1"[..].into() };
         let modified = Some(Timestamp { seconds: -5, nanoseconds: 7 });
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_malformed_is_absent() {
+    fn malformed_values_are_absent() {
         for (name, values) in [
             (MODE, &[&b"8"[..], b"17777", b"", b"-1"][..]),
             (OWNER, &[&b"1:2:a"[..], b"1:2:a:b:c", b"x:2::", b":::", b""]),

@@ -2,10 +2,10 @@
 //!
 //! Spec: nra.md, section 2.
 
-/// What is wrong with the bytes of a structure; the caller adds structure and offset.
+/// A description of malformed bytes. Callers add the structure and its offset.
 pub type Malformed = String;
 
-/// Takes values from the front of a byte string.
+/// Reads values from a byte string, one after another.
 #[derive(Debug, Clone, Copy)]
 pub struct Cursor<'a> {
     rest: &'a [u8],
@@ -17,7 +17,7 @@ impl<'a> Cursor<'a> {
         Self { rest: bytes }
     }
 
-    /// Bytes not yet taken.
+    /// Returns the number of bytes that were not read yet.
     pub fn remaining(&self) -> usize {
         self.rest.len()
     }
@@ -52,12 +52,12 @@ impl<'a> Cursor<'a> {
         Ok(u64::from_le_bytes(self.array()?))
     }
 
-    /// Returns the bytes between this place and a later one in the same string.
+    /// Returns the bytes up to a later cursor in the same string.
     pub fn until(&self, later: &Self) -> &'a [u8] {
         &self.rest[..self.rest.len() - later.rest.len()]
     }
 
-    /// Takes an unsigned varint; refuses one that is longer than needed.
+    /// Reads an unsigned varint. Rejects encodings that are longer than needed.
     pub fn uv(&mut self) -> Result<u64, Malformed> {
         match *self.rest {
             [byte @ 0..0x80, ref rest @ ..] => {
@@ -87,19 +87,19 @@ impl<'a> Cursor<'a> {
         Err("varint without an end".into())
     }
 
-    /// Takes a signed (zigzag) varint.
+    /// Reads a signed (zigzag) varint.
     pub fn sv(&mut self) -> Result<i64, Malformed> {
         let zigzag = self.uv()?;
         Ok((zigzag >> 1).cast_signed() ^ -((zigzag & 1).cast_signed()))
     }
 
-    /// Takes an unsigned varint of at most `limit`.
+    /// Reads an unsigned varint of at most `limit`.
     pub fn uv_max(&mut self, what: &str, limit: u64) -> Result<u64, Malformed> {
         let value = self.uv()?;
         if value > limit { Err(format!("{what} is {value}, more than {limit}")) } else { Ok(value) }
     }
 
-    /// Takes a count of things of which each needs at least one byte of what is left.
+    /// Reads a count of values that need at least one of the remaining bytes each.
     pub fn count(&mut self, what: &str, limit: usize) -> Result<usize, Malformed> {
         let count = usize::try_from(self.uv()?).unwrap_or(usize::MAX);
         if count > limit || count > self.remaining() {
@@ -108,7 +108,7 @@ impl<'a> Cursor<'a> {
         Ok(count)
     }
 
-    /// Takes a varint length, at most `limit`, and as many bytes.
+    /// Reads a varint length of at most `limit`, and as many bytes.
     pub fn bytes(&mut self, what: &str, limit: usize) -> Result<&'a [u8], Malformed> {
         let len = usize::try_from(self.uv()?).unwrap_or(usize::MAX);
         if len > limit {
@@ -117,7 +117,7 @@ impl<'a> Cursor<'a> {
         self.take(len)
     }
 
-    /// Refuses bytes left over.
+    /// Fails if bytes remain.
     pub fn end(&self, what: &str) -> Result<(), Malformed> {
         if self.rest.is_empty() { Ok(()) } else { Err(format!("{} bytes left over in {what}", self.rest.len())) }
     }
@@ -150,7 +150,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn varints_come_back(unsigned: u64, signed: i64) {
+        fn varints_round_trip(unsigned: u64, signed: i64) {
             let mut bytes = Vec::new();
             put_uv(&mut bytes, unsigned);
             put_sv(&mut bytes, signed);
@@ -161,7 +161,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_accepted_is_canonical(bytes in prop::collection::vec(any::<u8>(), 0..12)) {
+        fn accepted_varints_are_canonical(bytes in prop::collection::vec(any::<u8>(), 0..12)) {
             let mut cursor = Cursor::new(&bytes);
             if let Ok(value) = cursor.uv() {
                 let mut again = Vec::new();
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn long_forms_are_refused() {
+    fn malformed_varints_are_rejected() {
         for bytes in [&[0x80, 0x00][..], &[0xff; 10], &[0x80; 11], &[0x80], &[]] {
             assert!(Cursor::new(bytes).uv().is_err(), "{bytes:?}");
         }

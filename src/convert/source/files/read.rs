@@ -16,7 +16,7 @@ use super::skip::{CHANGED_TYPE, Failed, OWN, SOCKET, broken_symlink};
 use super::store::FileFact;
 use crate::pipeline::{ByteRange, EntryPart, EntryReader, EntrySource, Outlet, Stopped, hash_chunk};
 use crate::source::walk::{AttributeReader, DirId, Facts, Handles, Name, NameKind, Tree, Window, join};
-use nra_format::chunker::WHOLE_MAX;
+use nra_format::chunker::MAX_SINGLE_CHUNK_LEN;
 use nra_format::entry::{Attribute, Entry, Kind};
 use nra_format::path::EntryPath;
 use nra_format::progress::{Monitor, Severity, Warning};
@@ -348,7 +348,7 @@ impl<'a> Reader<'a> {
             && facts.allocated_bytes < facts.size
             && first_hole(&file, facts.size).is_some();
         let opened = Opened { place, identity, name, fd: &file, size: facts.size };
-        if sparse || facts.size > WHOLE_MAX as u64 {
+        if sparse || facts.size > MAX_SINGLE_CHUNK_LEN as u64 {
             let mut stream = Stream { file: &opened, sparse, hasher: Some(blake3::Hasher::new()), holes: 0 };
             outlet.push(place, identity, EntryPart::Begin(entry));
             let end = match stream.read(self.context.monitor, outlet) {

@@ -1,4 +1,4 @@
-//! What the trait does for engines that leave it to it.
+//! Default methods of the trait.
 
 use std::cell::Cell;
 use std::ops::Range;
@@ -9,11 +9,11 @@ use crate::entry::Kind;
 use crate::path::EntryPath;
 
 thread_local! {
-    /// Parts that were decoded.
+    /// Number of decoded parts.
     static DECODED: Cell<u64> = const { Cell::new(0) };
 }
 
-/// An archive with one entry of as many parts, each of a thousand bytes of its number.
+/// An archive with one entry of this many parts. Each part is its number, repeated a thousand times.
 struct Parts(u8, Info);
 
 impl Parts {
@@ -55,7 +55,7 @@ impl Archive for Parts {
             DECODED.set(DECODED.get() + 1);
             sink(Part::Data(&[number; 1000]))?;
         }
-        // As a checksum behind the content does.
+        // As a checksum after the content does.
         Err(Error::corrupt("content", 0, "another checksum"))
     }
     fn digest(&self, _: &Entry) -> Result<Option<Digest>> {
@@ -67,7 +67,7 @@ impl Archive for Parts {
 }
 
 #[test]
-fn nothing_is_decoded_behind_a_range() {
+fn with_range_decodes_nothing_after_the_range() {
     let archive = Parts(100, Info::default());
     let part = |range: Range<u64>| {
         let mut bytes = Vec::new();
@@ -81,10 +81,10 @@ fn nothing_is_decoded_behind_a_range() {
     let (is_ok, bytes, decoded) = part(1998..2003);
     assert_eq!((is_ok, bytes), (true, vec![1, 1, 2, 2, 2]));
     assert!(decoded <= 4, "{decoded} parts");
-    // What ends with the content meets the checksum behind it.
+    // A range up to the end of the content is followed by its checksum.
     let (is_ok, bytes, decoded) = part(99_999..100_000);
     assert_eq!((is_ok, bytes, decoded), (false, vec![99], 100));
-    // An error of whoever takes the bytes is no end of the range.
+    // An error of the sink is not the end of the range.
     let stopped = archive.with_range(&archive.entry(), 0..5, Access::Random, &mut |_| Err(Error::Cancelled));
     assert!(matches!(stopped, Err(Error::Cancelled)));
 }

@@ -9,7 +9,7 @@ use rustix::io::Errno;
 /// Syncs a directory, so that new names in it survive a crash, if the system supports it.
 pub fn sync_directory(directory: &Path) -> io::Result<()> {
     let opened = match File::open(directory) {
-        // A directory may take names and not be read.
+        // A directory can be writable but not readable.
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Ok(()),
         opened => opened?,
     };

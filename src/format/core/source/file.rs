@@ -23,11 +23,11 @@ impl FileSource {
     ///
     /// # Errors
     ///
-    /// [`Error::Io`] when it can't be opened or is not a regular file.
+    /// [`Error::Io`] if it cannot be opened or is not a regular file.
     pub fn open(path: &Path) -> Result<Self> {
         let name = path.as_os_str().as_bytes().to_vec();
         let fail = |error| Error::io("open", &name, error);
-        // A fifo would wait for a writer before it could be refused.
+        // Opening a fifo would wait for a writer.
         let flags = i32::try_from(OFlags::NONBLOCK.bits()).expect("the system's flags are of this type");
         let file = OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(fail)?;
         let metadata = file.metadata().map_err(fail)?;
@@ -52,7 +52,7 @@ impl ReadAt for FileSource {
         self.file.read_exact_at(buffer, offset).map_err(|error| {
             let error = match error.kind() {
                 std::io::ErrorKind::UnexpectedEof => {
-                    std::io::Error::new(error.kind(), "it ends before that: it has become shorter since it was opened")
+                    std::io::Error::new(error.kind(), "the file was truncated after it was opened")
                 }
                 _ => error,
             };
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_became_shorter_says_so() {
+    fn reading_a_truncated_file_reports_the_truncation() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         std::fs::write(&path, [1; 100]).unwrap();
@@ -74,11 +74,11 @@ mod tests {
         std::fs::write(&path, [1; 50]).unwrap();
         let error = source.read_exact_at(40, &mut [0; 20]).unwrap_err();
         let cause = std::error::Error::source(&error).unwrap().to_string();
-        assert_eq!(cause, "it ends before that: it has become shorter since it was opened");
+        assert_eq!(cause, "the file was truncated after it was opened");
     }
 
     #[test]
-    fn a_fifo_is_refused_and_not_waited_for() {
+    fn open_rejects_a_fifo_without_waiting() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("fifo");
         rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0).unwrap();

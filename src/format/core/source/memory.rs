@@ -51,7 +51,7 @@ pub struct MemoryStore {
 }
 
 impl MemoryStore {
-    /// Returns a copy with the present content.
+    /// Returns another handle of the same file, with its current length.
     pub fn open(&self) -> Self {
         let bytes = Arc::clone(&self.bytes);
         let len = bytes.lock().unwrap_or_else(PoisonError::into_inner).len() as u64;
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_in_memory_grows_and_is_cut() {
+    fn memory_store_grows_and_truncates() {
         let store = MemoryStore::default();
         store.write_all_at(3, b"abc").unwrap();
         assert_eq!((store.len(), store.open().len()), (0, 6));

@@ -16,7 +16,7 @@ use crate::error::Result;
 
 /// A byte source of known length that any thread can read at any offset.
 pub trait ReadAt: Send + Sync {
-    /// Length in bytes when the source was opened.
+    /// Returns the length when the source was opened, bytes.
     fn len(&self) -> u64;
 
     /// Returns whether the source is empty.
@@ -24,14 +24,14 @@ pub trait ReadAt: Send + Sync {
         self.len() == 0
     }
 
-    /// Name for messages.
+    /// Returns the name for messages.
     fn name(&self) -> &[u8];
 
     /// Fills `buffer` from `offset`.
     ///
     /// # Errors
     ///
-    /// [`Error::Io`](crate::error::Error::Io) when the source fails or ends before the buffer is full.
+    /// [`Error::Io`](crate::error::Error::Io) if the source fails or ends before the buffer is full.
     fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()>;
 }
 

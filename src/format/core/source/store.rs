@@ -57,7 +57,7 @@ impl FileStore {
     ///
     /// # Errors
     ///
-    /// [`Error::Io`] when it can't be opened, is not a regular file, or another process holds the lock (of kind
+    /// [`Error::Io`] if it cannot be opened, is not a regular file, or another process holds the lock (of kind
     /// [`ResourceBusy`](io::ErrorKind::ResourceBusy), action `lock`).
     pub fn open(path: &Path) -> Result<Self> {
         Self::open_as(path, path.as_os_str().as_bytes())
@@ -71,7 +71,7 @@ impl FileStore {
     pub fn open_as(path: &Path, name: &[u8]) -> Result<Self> {
         let name = name.to_vec();
         let fail = |error| Error::io("open", &name, error);
-        // A fifo would wait for the other end before it could be refused.
+        // Opening a fifo would wait for the other end.
         let flags = i32::try_from(OFlags::NONBLOCK.bits()).expect("the system's flags are of this type");
         loop {
             let file = OpenOptions::new().read(true).write(true).custom_flags(flags).open(path).map_err(fail)?;
@@ -84,7 +84,7 @@ impl FileStore {
                 let held = || io::Error::new(io::ErrorKind::ResourceBusy, "another process is changing it");
                 Error::io("lock", &name, if busy { held() } else { error })
             })?;
-            // The one that held the lock may have put a new file in its place.
+            // The previous holder of the lock may have replaced the file.
             let metadata = file.metadata().map_err(fail)?;
             let named = std::fs::metadata(path).map_err(fail)?;
             if (metadata.dev(), metadata.ino()) == (named.dev(), named.ino()) {
@@ -125,7 +125,7 @@ impl Store for FileStore {
         use rustix::io::Errno;
         match fallocate(&self.file, FallocateFlags::KEEP_SIZE, 0, len) {
             Err(errno @ (Errno::NOSPC | Errno::DQUOT | Errno::FBIG)) => Err(Error::io("extend", &self.name, errno.into())),
-            // File systems that can't do it, and whatever else: writing will tell.
+            // Not supported, or another error that writing will report.
             _ => Ok(()),
         }
     }
@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_second_writer_is_refused_and_readers_go_on() {
+    fn second_writer_is_rejected_and_readers_continue() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         std::fs::write(&path, b"12345").unwrap();

@@ -71,15 +71,15 @@ impl TableEntry {
 pub struct TableBuilder {
     duplicates: Duplicates,
     limit: u64,
-    /// Bytes beside paths and rows.
-    beside: u64,
+    /// Memory of metadata and extras, bytes.
+    extra_bytes: u64,
     paths: Vec<u8>,
     rows: Vec<Row>,
     metadata: Vec<Arc<Metadata>>,
     known: HashMap<Arc<Metadata>, u32>,
     extras: Vec<Extra>,
     content_bytes: u64,
-    left_out: Remarked,
+    invalid: Remarked,
     absolute: Remarked,
     top: Option<Top>,
 }
@@ -90,14 +90,14 @@ impl TableBuilder {
         Self {
             duplicates,
             limit,
-            beside: 0,
+            extra_bytes: 0,
             paths: Vec::new(),
             rows: Vec::new(),
             metadata: Vec::new(),
             known: HashMap::new(),
             extras: Vec::new(),
             content_bytes: 0,
-            left_out: Remarked::default(),
+            invalid: Remarked::default(),
             absolute: Remarked::default(),
             top: None,
         }
@@ -116,13 +116,13 @@ impl TableBuilder {
             Ok(Cleaned::Top) => {
                 match item.kind {
                     Kind::Directory => self.top = Some(Top::of_entry(&item.metadata, item.modified)),
-                    // The top is a directory: this has no place.
-                    _ => self.left_out.add(name),
+                    // Only a directory can be the top directory.
+                    _ => self.invalid.add(name),
                 }
                 return Ok(());
             }
             Err(_) => {
-                self.left_out.add(name);
+                self.invalid.add(name);
                 return Ok(());
             }
         }
@@ -152,27 +152,27 @@ impl TableBuilder {
         self.check_memory(self.rows.len())
     }
 
-    /// Makes room for `count` more entries.
+    /// Reserves memory for `count` more entries.
     pub fn reserve(&mut self, count: usize) {
         self.rows.reserve(count);
     }
 
-    /// Sets the places of all entries by their numbers, for containers that tell them last.
+    /// Sets the positions of all entries by their numbers, for containers that list positions last.
     pub fn set_places(&mut self, place: impl Fn(u64) -> (u64, u64)) {
         self.rows.iter_mut().for_each(|row| row.place = place(row.number));
     }
 
-    /// Sorts, resolves what contradicts itself, adds missing parents.
+    /// Sorts the entries, resolves conflicts between them and adds missing parents.
     ///
     /// # Errors
     ///
-    /// `Limit` when implied parents make the table larger than it may be.
+    /// `Limit` if implied parents make the table exceed its memory limit.
     pub fn finish(mut self) -> Result<Table> {
-        let (mut hidden, mut in_the_way) = (Remarked::default(), Remarked::default());
+        let (mut hidden, mut replaced) = (Remarked::default(), Remarked::default());
         let paths = std::mem::take(&mut self.paths);
         let path = |row: &Row| row.path(&paths);
         let mut rows = std::mem::take(&mut self.rows);
-        // Paths were added in the order of the container, so that their places in the arena tell it.
+        // The offsets of the paths show the order of the container.
         let last_first = self.duplicates == Duplicates::KeepLast;
         rows.sort_unstable_by(|a, b| {
             let by_age = || if last_first { b.start.cmp(&a.start) } else { a.start.cmp(&b.start) };
@@ -180,15 +180,15 @@ impl TableBuilder {
         });
         rows.dedup_by(|next, kept| {
             let same = path(next) == path(kept);
-            // Directories that are named again are nothing to speak of.
+            // A repeated directory deserves no remark.
             if same && !(next.kind == Kind::Directory && kept.kind == Kind::Directory) {
                 hidden.add(path(next));
             }
             same
         });
-        // Directories that are missing, each with the place of the row that it comes in front of.
+        // Missing directories, each with the index of the row that follows.
         let mut missing: Vec<(usize, Row)> = Vec::new();
-        // Lengths of the directories that the last row lies in, itself included.
+        // Path lengths of the last row and of the directories above it.
         let mut open: Vec<u16> = Vec::new();
         let implied = self.intern(Arc::new(Metadata { mode: 0o755, ..Metadata::default() }))?;
         let mut last: &[u8] = &[];
@@ -203,7 +203,7 @@ impl TableBuilder {
                 && parent.len == len
                 && parent.kind != Kind::Directory
             {
-                in_the_way.add(path(parent));
+                replaced.add(path(parent));
                 *parent = parent.as_directory(implied);
             }
             let known = open.last().map_or(0, |&len| usize::from(len) + 1);
@@ -224,18 +224,23 @@ impl TableBuilder {
             before = before.saturating_add(row.size);
         }
         let mut remarks = Vec::new();
-        let nowhere = "can't be reached, as the name means no place in an archive";
-        self.left_out.tell(nowhere, "can't be reached, as their names mean no place in an archive", &mut remarks);
-        let stepped_on = "can't be reached, as there are entries below";
-        in_the_way.tell(stepped_on, stepped_on, &mut remarks);
-        self.absolute.tell("has an absolute name, taken as relative", "have absolute names, taken as relative", &mut remarks);
-        let which = if last_first { "later" } else { "earlier" };
-        hidden.tell(
-            &format!("is hidden by one of the same name that comes {which}"),
-            &format!("are hidden by ones of the same names that come {which}"),
-            &mut remarks,
-        );
-        let omitted = self.left_out.count() + in_the_way.count();
+        let mut remark = |names: &Remarked, one: &str, several: &str| remarks.extend(names.remark(one, several));
+        remark(&self.invalid, "is skipped, because its name is invalid", "are skipped, because their names are invalid");
+        remark(&replaced, "is skipped, because entries lie below it", "are skipped, because entries lie below them");
+        remark(&self.absolute, "has an absolute name, read as relative", "have absolute names, read as relative");
+        match self.duplicates {
+            Duplicates::KeepFirst => {
+                remark(
+                    &hidden,
+                    "is hidden by an earlier entry of the same name",
+                    "are hidden by earlier entries of the same names",
+                );
+            }
+            Duplicates::KeepLast => {
+                remark(&hidden, "is hidden by a later entry of the same name", "are hidden by later entries of the same names");
+            }
+        }
+        let skipped = self.invalid.count() + replaced.count();
         Ok(Table {
             paths,
             rows,
@@ -243,17 +248,17 @@ impl TableBuilder {
             extras: self.extras,
             content_bytes: before,
             remarks,
-            omitted,
+            skipped,
             top: self.top,
         })
     }
 
-    /// Keeps what few entries have; 0 stands for nothing.
+    /// Stores the fields that few entries have. Returns their number from 1, or 0 if all of them are empty.
     fn extra(&mut self, item: &TableEntry) -> Result<u32> {
         if item.link_group == 0 && item.target.is_empty() && item.device.is_none() {
             return Ok(0);
         }
-        self.beside = self.beside.saturating_add((item.target.len() + size_of::<Extra>()) as u64);
+        self.extra_bytes = self.extra_bytes.saturating_add((item.target.len() + size_of::<Extra>()) as u64);
         self.extras.push(Extra { link_group: item.link_group, target: item.target.clone(), device: item.device });
         u32::try_from(self.extras.len()).map_err(|_| self.too_large(u64::MAX))
     }
@@ -271,7 +276,7 @@ impl TableBuilder {
         let number = u32::try_from(self.metadata.len()).map_err(|_| self.too_large(u64::MAX))?;
         let attribute = |attribute: &Attribute| size_of::<Attribute>() + attribute.name.len() + attribute.value.len();
         let attributes: usize = metadata.attributes.iter().map(attribute).sum();
-        self.beside = self.beside.saturating_add((attributes + 2 * size_of::<Metadata>()) as u64);
+        self.extra_bytes = self.extra_bytes.saturating_add((attributes + 2 * size_of::<Metadata>()) as u64);
         self.metadata.push(Arc::clone(&metadata));
         self.known.insert(metadata, number);
         Ok(number)
@@ -282,7 +287,7 @@ impl TableBuilder {
     }
 
     fn check_memory_with(&self, paths: &[u8], rows: usize) -> Result<()> {
-        let found = Table::bytes(paths.len() as u64, rows as u64).saturating_add(self.beside);
+        let found = Table::bytes(paths.len() as u64, rows as u64).saturating_add(self.extra_bytes);
         if found > self.limit { Err(self.too_large(found)) } else { Ok(()) }
     }
 
@@ -291,14 +296,14 @@ impl TableBuilder {
     }
 }
 
-/// Puts rows in front of the ones at their places, which ascend.
+/// Inserts rows before the rows at the given indexes, which ascend.
 fn insert(rows: &mut Vec<Row>, missing: &[(usize, Row)]) {
     let mut from = rows.len();
     if let Some((_, any)) = missing.first() {
         rows.reserve_exact(missing.len());
         rows.resize(from + missing.len(), *any);
     }
-    // From the back, so that each row moves once.
+    // From the end, so that each row moves once.
     for (already, (place, row)) in missing.iter().enumerate().rev() {
         rows.copy_within(*place..from, place + already + 1);
         rows[place + already] = *row;
@@ -306,7 +311,7 @@ fn insert(rows: &mut Vec<Row>, missing: &[(usize, Row)]) {
     }
 }
 
-/// Says whether `path` lies below `directory`, at any depth.
+/// Returns whether `path` lies below `directory`, at any depth.
 pub(super) fn is_below(path: &[u8], directory: &[u8]) -> bool {
     path.len() > directory.len() && path[directory.len()] == b'/' && path.starts_with(directory)
 }

@@ -66,16 +66,16 @@ impl Remarked {
         self.count
     }
 
-    /// Appends a remark about these names, if there are any, in the words for one or for several: `2 entries are skipped: a, b`.
-    pub(super) fn tell(&self, one: &str, several: &str, remarks: &mut Vec<String>) {
+    /// Returns a remark about these names, if there are any: `2 entries are skipped: a, b`. `one` and `several` are its predicate.
+    pub(super) fn remark(&self, one: &str, several: &str) -> Option<String> {
         if self.count == 0 {
-            return;
+            return None;
         }
         let names: Vec<String> = self.shown.iter().map(|name| Quoted::new(name).to_string()).collect();
         let more = self.count - names.len() as u64;
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         let entries = if self.count == 1 { format!("1 entry {one}") } else { format!("{} entries {several}", self.count) };
-        remarks.push(format!("{entries}: {}{more}", names.join(", ")));
+        Some(format!("{entries}: {}{more}", names.join(", ")))
     }
 }
 
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_become_paths() {
+    fn clean_turns_names_into_paths() {
         for (name, expected) in [
             (&b"a/b"[..], Ok((Cleaned::Path, &b"a/b"[..]))),
             (b"./a//b/", Ok((Cleaned::Path, b"a/b"))),
@@ -108,15 +108,12 @@ mod tests {
     }
 
     #[test]
-    fn remarks_name_a_few() {
+    fn remark_lists_the_first_names() {
         let mut names = Remarked::default();
-        let mut remarks = Vec::new();
-        names.tell("is skipped", "are skipped", &mut remarks);
-        assert!(remarks.is_empty());
+        assert_eq!(names.remark("is skipped", "are skipped"), None);
         for name in ["a", "b b", "c", "d", "e"] {
             names.add(name.as_bytes());
         }
-        names.tell("is skipped", "are skipped", &mut remarks);
-        assert_eq!(remarks, ["5 entries are skipped: a, 'b b', c and 2 more"]);
+        assert_eq!(names.remark("is skipped", "are skipped").unwrap(), "5 entries are skipped: a, 'b b', c and 2 more");
     }
 }

@@ -9,7 +9,7 @@ use crate::entry::{Device, Entry, Kind, Location, Metadata, Timestamp};
 use crate::path::{EntryPath, compare};
 use crate::top::Top;
 
-/// Nanoseconds of an entry whose time is not known.
+/// Nanoseconds of an entry whose time is unknown.
 pub(super) const NO_TIME: u32 = u32::MAX;
 
 /// An entry. Its path is in the arena; metadata and rare fields are in separate lists.
@@ -73,7 +73,7 @@ pub struct Table {
     pub(super) content_bytes: u64,
     pub(super) remarks: Vec<String>,
     /// Number of skipped entries.
-    pub(super) omitted: u64,
+    pub(super) skipped: u64,
     /// The top directory, if the container has an entry for it.
     pub(super) top: Option<Top>,
 }
@@ -111,12 +111,12 @@ impl Table {
 
     /// Returns whether entries were skipped because of invalid names.
     pub fn skips_entries(&self) -> bool {
-        self.omitted > 0
+        self.skipped > 0
     }
 
     /// Returns the number of skipped entries.
     pub fn skipped_entries(&self) -> u64 {
-        self.omitted
+        self.skipped
     }
 
     /// Returns an entry by number.

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::path::EntryPath;
 use crate::progress::Recorder;
 
-/// Members whose content is their number, again and again.
+/// Contents that repeat their number.
 #[derive(Default)]
 struct Fake {
     broken: Option<u64>,
@@ -40,7 +40,7 @@ fn item(kind: Kind, number: u64, size: u64) -> TableEntry {
     TableEntry { number, size, place: (number / 2, number % 2), ..TableEntry::new(kind) }
 }
 
-/// Builds from names; a `/` at the end is a directory. Numbers and sizes are the positions from 1.
+/// Builds a table of names. A trailing `/` means a directory. Numbers and sizes count from 1.
 fn table(winner: Duplicates, names: &[&str]) -> Table {
     let mut builder = TableBuilder::new(winner, 1 << 20);
     for (name, number) in names.iter().zip(1..) {
@@ -67,7 +67,7 @@ fn shown(table: &Table) -> Vec<String> {
 }
 
 #[test]
-fn entries_come_in_path_order_with_their_parents() {
+fn entries_are_in_path_order_with_their_parents() {
     let table = table(Duplicates::KeepLast, &["b", "a/x/y", "a-", "./a/z//", "c/"]);
     assert_eq!(shown(&table), ["+a/=0", "+a/x/=0", "a/x/y=2", "a/z/=4", "a-=3", "b=1", "c/=5"]);
     assert!(table.remarks().is_empty() && !table.skips_entries());
@@ -75,17 +75,17 @@ fn entries_come_in_path_order_with_their_parents() {
 }
 
 #[test]
-fn one_of_each_name_is_served() {
+fn one_entry_of_each_name_is_kept() {
     let names = ["a", "b", "a", "d/", "d/"];
     assert_eq!(shown(&table(Duplicates::KeepLast, &names)), ["a=3", "b=2", "d/=5"]);
     let first = table(Duplicates::KeepFirst, &names);
     assert_eq!(shown(&first), ["a=1", "b=2", "d/=4"]);
-    assert_eq!(first.remarks(), ["1 entry is hidden by one of the same name that comes earlier: a"]);
+    assert_eq!(first.remarks(), ["1 entry is hidden by an earlier entry of the same name: a"]);
     assert!(!first.skips_entries());
 }
 
 #[test]
-fn a_file_with_entries_below_gives_way() {
+fn file_with_entries_below_it_becomes_a_directory() {
     let table = table(Duplicates::KeepLast, &["a/b/c", "a/b", "a", "a/bc", "x", "xy"]);
     assert_eq!(shown(&table), ["+a/=0", "+a/b/=0", "a/b/c=1", "a/bc=4", "x=5", "xy=6"]);
     assert!(table.skips_entries());
@@ -94,21 +94,21 @@ fn a_file_with_entries_below_gives_way() {
 }
 
 #[test]
-fn bad_names_are_left_out_and_said() {
+fn invalid_names_are_skipped_with_a_remark() {
     let table = table(Duplicates::KeepLast, &["../x", "/etc/passwd", "a\0b", "", "/", "./", "ok"]);
     assert_eq!(shown(&table), ["+etc/=0", "etc/passwd=2", "ok=7"]);
     assert!(table.skips_entries());
     assert_eq!(
         table.remarks(),
         [
-            "3 entries can't be reached, as their names mean no place in an archive: ../x, $'a\\x00b', ''",
-            "1 entry has an absolute name, taken as relative: /etc/passwd",
+            "3 entries are skipped, because their names are invalid: ../x, $'a\\x00b', ''",
+            "1 entry has an absolute name, read as relative: /etc/passwd",
         ]
     );
 }
 
 #[test]
-fn memory_is_bounded() {
+fn memory_is_limited() {
     let mut builder = TableBuilder::new(Duplicates::KeepLast, 10_000);
     let long = "x/".repeat(500);
     builder.add(long.as_bytes(), item(Kind::File, 1, 1)).unwrap();
@@ -126,7 +126,7 @@ fn memory_is_bounded() {
 }
 
 #[test]
-fn sizes_do_not_overflow() {
+fn sum_of_sizes_does_not_overflow() {
     let mut builder = TableBuilder::new(Duplicates::KeepLast, 10_000);
     builder.add(b"a", item(Kind::File, 1, u64::MAX / 2)).unwrap();
     assert!(matches!(builder.add(b"b", item(Kind::File, 2, 1)), Err(Error::Limit { .. })));
@@ -150,14 +150,14 @@ fn content_is_read_through_the_engine() {
 }
 
 #[test]
-fn an_engine_that_gives_less_than_the_index_says_is_caught() {
+fn content_shorter_than_in_the_index_is_an_error() {
     let archive = archive(&["a", "b"], Fake { short: Some(2), ..Fake::default() });
     let (_, entry) = archive.find(b"b").unwrap().unwrap();
     assert!(matches!(archive.read_all(&entry, 10), Err(Error::Corrupt { structure: "member", .. })));
 }
 
 #[test]
-fn damage_is_told_once_with_all_that_it_hurts() {
+fn damage_is_reported_once_with_all_affected_entries() {
     let names: Vec<String> = (0..9).map(|number| format!("{number}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let archive = archive(&names, Fake { broken: Some(2), ..Fake::default() });
@@ -174,7 +174,7 @@ fn damage_is_told_once_with_all_that_it_hurts() {
     assert!(matches!(archive.verify(Depth::Full, None, &recorder), Err(Error::Cancelled)));
 }
 
-/// What a list of names (in order, the last one wins) means, by brute force.
+/// Returns the entries of a list of names, the last of equal ones, by brute force.
 fn model(names: &[String]) -> BTreeMap<EntryPath, (bool, u64)> {
     let mut found: BTreeMap<EntryPath, (bool, u64)> = BTreeMap::new();
     for (name, number) in names.iter().zip(1..) {
@@ -194,7 +194,7 @@ fn model(names: &[String]) -> BTreeMap<EntryPath, (bool, u64)> {
 
 proptest! {
     #[test]
-    fn tables_are_as_the_model(names in prop::collection::vec("[ab!]{1,2}(/[ab!]{1,2}){0,3}/?", 0..40)) {
+    fn table_equals_model(names in prop::collection::vec("[ab!]{1,2}(/[ab!]{1,2}){0,3}/?", 0..40)) {
         let archive = archive(&names.iter().map(String::as_str).collect::<Vec<_>>(), Fake::default());
         let model: Vec<_> = model(&names).into_iter().collect();
         let found: Vec<Entry> = archive.entries(0..u64::MAX).map(Result::unwrap).collect();

@@ -82,12 +82,12 @@ fn check<M: TableBackend>(
 
 /// Adds damage of contents to damage of the container, without duplicates.
 fn join(damage: &mut Vec<Damage>, found: impl Iterator<Item = Damage>, compare: &mut dyn FnMut(&Damage, &Damage) -> Ordering) {
-    // Members have each finding once: only the container may know it already.
+    // The findings are unique: only the container can have reported one before.
     let mut of_container: Vec<usize> = (0..damage.len()).collect();
     of_container.sort_by(|&a, &b| compare(&damage[a], &damage[b]));
     for found in found {
         match of_container.binary_search_by(|&at| compare(&damage[at], &found)) {
-            // Entries that do not read are among those that may be hurt.
+            // Unreadable entries are among those that may be damaged.
             Ok(at) if !damage[of_container[at]].is_certain => {}
             Ok(at) => damage[of_container[at]] = found,
             Err(_) => damage.push(found),
@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn many_findings_are_joined_in_few_steps() {
+    fn join_takes_few_steps_for_many_findings() {
         const MEMBERS: u64 = 100_000;
         for of_container in [0, 1_000] {
             let uncertain = |offset| Damage { is_certain: offset % 2 == 0, ..Damage::new("member", offset, "wrong".into()) };
@@ -143,8 +143,8 @@ mod tests {
                 compare(a, b)
             });
             assert!(steps <= MEMBERS * 12 + of_container * 12, "{steps} steps");
-            assert_eq!(damage.len() as u64, MEMBERS, "each stands once");
-            // What is certain of an entry takes the place of what the container says, and nothing else does.
+            assert_eq!(damage.len() as u64, MEMBERS, "no duplicates");
+            // Only certain damage of the container is replaced by a finding of the same identity.
             let replaced = damage.iter().filter(|known| known.offset < of_container && known.entry_count == 1).count() as u64;
             assert_eq!(replaced, of_container / 2);
         }

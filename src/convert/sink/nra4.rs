@@ -30,7 +30,7 @@ pub struct Nra4Sink {
 
 impl Default for Nra4Sink {
     fn default() -> Self {
-        let WriterOptions { name, codec, key } = WriterOptions::default();
+        let WriterOptions { name, codec, key, .. } = WriterOptions::default();
         Self { name, codec, key }
     }
 }
@@ -60,7 +60,8 @@ impl Nra4Writer {
         let mut titles = [&options.message, &archive.info().message].into_iter();
         let name = titles.find(|text| !text.is_empty()).cloned().unwrap_or(name);
         let out = io::BufWriter::with_capacity(1 << 20, output);
-        Ok(Self { writer: Writer::create(out, WriterOptions { name, codec, key })?, name: subject })
+        let writer = WriterOptions { name, codec, key, threads: options.threads };
+        Ok(Self { writer: Writer::create(out, writer)?, name: subject })
     }
 }
 
@@ -220,20 +221,20 @@ mod tests {
     #[test]
     fn write_errors_are_not_damage_of_an_entry() {
         let archive = opened(fixture("beta-multiblock.nra"));
-        let mut writer = Writer::create(Cursor::new(Vec::new()), WriterOptions::default()).unwrap();
+        // Blocks are written once there are two per thread.
+        let one_thread = WriterOptions { threads: 1, ..WriterOptions::default() };
+        let mut writer = Writer::create(Cursor::new(Vec::new()), one_thread).unwrap();
         writer.fill_table();
         let monitor = Recorder::default();
         let options = Options { keep_going: true, ..Options::default() };
         let mut exporter = Exporter::new(&*archive, None, Engine::Nra4, &options, &monitor).unwrap();
-        // Blocks are written once there are two per thread.
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
         let mut add_all = || {
             while let Some(export) = exporter.next()? {
                 add(&export, &mut exporter, &mut writer)?;
             }
             Ok(())
         };
-        let result: Result<()> = pool.install(&mut add_all);
+        let result: Result<()> = add_all();
         assert!(matches!(result, Err(Error::Limit { what: "number of records", .. })));
         assert!(monitor.take_warnings().is_empty());
     }

@@ -127,8 +127,11 @@ fn written_entries_are_read_with_content_and_metadata() {
     for (codec, key) in
         [(Codec::Zstd(3), None), (Codec::Zstd(19), Some(test_key())), (Codec::Lz4, None), (Codec::Lz4, Some(test_key()))]
     {
-        let archive =
-            open_bytes(written(WriterOptions { name: "all".into(), codec, key: key.map(Zeroizing::new) }), key.as_ref()).unwrap();
+        let archive = open_bytes(
+            written(WriterOptions { name: "all".into(), codec, key: key.map(Zeroizing::new), threads: 2 }),
+            key.as_ref(),
+        )
+        .unwrap();
         assert_eq!((archive.info().message.as_str(), archive.info().encrypted), ("all", key.is_some()));
         for (expected, content) in samples() {
             let (_, mut found) = archive.find(expected.path.as_bytes()).unwrap().unwrap();

@@ -10,9 +10,10 @@
 use std::collections::HashSet;
 use std::io::{self, Seek, SeekFrom, Write};
 use std::ops::Range;
+use std::sync::Arc;
+use std::thread::available_parallelism;
 
 use fastcdc::v2020::FastCDC;
-use rayon::prelude::*;
 use serde::ser::SerializeSeq;
 use serde::{Serialize, Serializer};
 use zeroize::Zeroizing;
@@ -25,6 +26,7 @@ use super::header::{HEADER_LEN, Header};
 use super::manifest::MESSAGEPACK_PREFIX;
 use nra_core::entry::{Entry, Kind};
 use nra_core::error::{Error, Result, Subject};
+use nra_core::worker_pool::{JobOutput, PoolLimits, WorkerPool};
 use nra_core::zeros::each_zero;
 
 /// Raw length from which a block is full, bytes.
@@ -58,11 +60,14 @@ pub struct WriterOptions {
     pub codec: Codec,
     /// Key to encrypt the blocks with. Names and sizes remain readable.
     pub key: Option<Zeroizing<[u8; 32]>>,
+    /// Number of threads that compress blocks.
+    pub threads: usize,
 }
 
 impl Default for WriterOptions {
     fn default() -> Self {
-        Self { name: "NRA".into(), codec: Codec::Zstd(3), key: None }
+        let threads = available_parallelism().map_or(1, std::num::NonZero::get);
+        Self { name: "NRA".into(), codec: Codec::Zstd(3), key: None, threads }
     }
 }
 
@@ -83,15 +88,15 @@ pub struct WriterStats {
 pub struct Writer<W> {
     out: W,
     options: WriterOptions,
-    cipher: Option<Cipher>,
+    is_encrypted: bool,
     /// Offset at which the next block is written.
     position: u64,
     /// Content of the current block.
     block: Vec<u8>,
     /// Hashes and ranges of the chunks in the current block.
     chunks: Vec<(blake3::Hash, Range<usize>)>,
-    /// Full blocks, to be compressed in parallel.
-    full_blocks: Vec<FullBlock>,
+    /// Threads that encode full blocks.
+    pool: WorkerPool<'static, FullBlock, Result<EncodedBlock>>,
     /// Hashes of all chunks so far.
     known_hashes: HashSet<blake3::Hash>,
     chunk_table: RecordList,
@@ -107,6 +112,12 @@ pub struct Writer<W> {
 /// A full block.
 struct FullBlock {
     content: Vec<u8>,
+    chunks: Vec<(blake3::Hash, Range<usize>)>,
+}
+
+/// A full block as stored.
+struct EncodedBlock {
+    stored: Vec<u8>,
     chunks: Vec<(blake3::Hash, Range<usize>)>,
 }
 
@@ -190,15 +201,24 @@ impl<W: Write + Seek> Writer<W> {
             return Err(Error::Usage { detail });
         }
         out.write_all(&[0; HEADER_LEN as usize]).map_err(write_error)?;
+        // Only the cipher keeps the key.
+        let cipher = options.key.take().map(|key| Arc::new(Cipher::new(&key)));
+        let (is_encrypted, codec) = (cipher.is_some(), options.codec);
+        let new_worker = move || {
+            let cipher = cipher.clone();
+            move |FullBlock { content, chunks }, output: JobOutput<Result<EncodedBlock>>| {
+                output.finish(encode(&content, codec, cipher.as_deref()).map(|stored| EncodedBlock { stored, chunks }));
+            }
+        };
+        let limits = PoolLimits::new(options.threads, 2 * options.threads);
         Ok(Self {
             out,
-            // Only the cipher keeps the key.
-            cipher: options.key.take().map(|key| Cipher::new(&key)),
+            is_encrypted,
             options,
             position: HEADER_LEN,
             block: Vec::new(),
             chunks: Vec::new(),
-            full_blocks: Vec::new(),
+            pool: WorkerPool::new("compress", limits, new_worker),
             known_hashes: HashSet::new(),
             chunk_table: RecordList::default(),
             files: RecordList::default(),
@@ -308,8 +328,8 @@ impl<W: Write + Seek> Writer<W> {
         if self.open_entry.is_some() {
             return Err(Error::Usage { detail: "cannot finish the archive: an entry is not finished".into() });
         }
-        self.close_block();
-        self.write_blocks()?;
+        self.close_block()?;
+        while self.write_next_block()? {}
         let ratio = if self.raw_bytes == 0 { 1.0 } else { self.stats.content_bytes as f64 / self.raw_bytes as f64 };
         let summary = (
             &self.options.name,
@@ -318,7 +338,7 @@ impl<W: Write + Seek> Writer<W> {
             ratio,
             self.stats.content_bytes,
             self.stored_bytes,
-            self.cipher.is_some(),
+            self.is_encrypted,
         );
         let mut manifest = MESSAGEPACK_PREFIX.to_vec();
         manifest.push(0x95);
@@ -363,10 +383,7 @@ impl<W: Write + Seek> Writer<W> {
             }
             start = end;
             if self.block.len() >= BLOCK_RAW_LEN {
-                self.close_block();
-                if self.full_blocks.len() >= rayon::current_num_threads() * 2 {
-                    self.write_blocks()?;
-                }
+                self.close_block()?;
             }
         }
         if let Some(file) = &mut self.open_entry {
@@ -383,28 +400,31 @@ impl<W: Write + Seek> Writer<W> {
         self.chunk_table.count = u32::MAX;
     }
 
-    fn close_block(&mut self) {
-        if !self.block.is_empty() {
-            let (content, chunks) = (std::mem::take(&mut self.block), std::mem::take(&mut self.chunks));
-            self.full_blocks.push(FullBlock { content, chunks });
+    /// Has the current block encoded, and writes preceding ones if too many are pending.
+    fn close_block(&mut self) -> Result<()> {
+        if self.block.is_empty() {
+            return Ok(());
         }
-    }
-
-    /// Compresses the full blocks in parallel and writes them in order.
-    fn write_blocks(&mut self) -> Result<()> {
-        let full_blocks = std::mem::take(&mut self.full_blocks);
-        let encode = |block: &FullBlock| encode(&block.content, self.options.codec, self.cipher.as_ref());
-        let stored: Vec<Vec<u8>> = full_blocks.par_iter().map(encode).collect::<Result<_>>()?;
-        for (block, stored) in full_blocks.iter().zip(stored) {
-            let (len, crc) = (stored.len() as u64, crc32fast::hash(&stored));
-            self.out.write_all(&stored).map_err(write_error)?;
-            for (hash, range) in &block.chunks {
-                self.chunk_table.push(&(hash.to_hex().as_str(), self.position, len, range.len(), range.start, crc))?;
-            }
-            self.position += len;
-            self.stored_bytes += len;
+        let (content, chunks) = (std::mem::take(&mut self.block), std::mem::take(&mut self.chunks));
+        self.pool.send(FullBlock { content, chunks }, 0)?;
+        while !self.pool.has_room(0) {
+            self.write_next_block()?;
         }
         Ok(())
+    }
+
+    /// Writes the next encoded block. Returns whether there was one.
+    fn write_next_block(&mut self) -> Result<bool> {
+        let Some(encoded) = self.pool.receive() else { return Ok(false) };
+        let EncodedBlock { stored, chunks } = encoded?;
+        let (len, crc) = (stored.len() as u64, crc32fast::hash(&stored));
+        self.out.write_all(&stored).map_err(write_error)?;
+        for (hash, range) in chunks {
+            self.chunk_table.push(&(hash.to_hex().as_str(), self.position, len, range.len(), range.start, crc))?;
+        }
+        self.position += len;
+        self.stored_bytes += len;
+        Ok(true)
     }
 }
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use nra::format::archive::{Access, Archive, Depth, Info, Part, Totals, Verdict};
+use nra::format::archive::{Access, Archive, ContentSink, Depth, Info, Part, Totals, Verdict};
 use nra::format::digest::Digest;
 use nra::format::entry::{Attribute, Device, Entry, Kind, Metadata, Namespace, Owner, Timestamp};
 use nra::format::path::EntryPath;
@@ -167,7 +167,7 @@ impl Archive for Fake {
         panic!("extraction reads with `with_content`");
     }
 
-    fn with_content(&self, entry: &Entry, _: Access, sink: &mut dyn FnMut(Part<'_>) -> Result<()>) -> Result<()> {
+    fn with_content(&self, entry: &Entry, _: Access, sink: ContentSink<'_>) -> Result<()> {
         self.reads.fetch_add(1, Ordering::Relaxed);
         for run in &self.content[entry.path.as_bytes()] {
             match run {

@@ -24,7 +24,7 @@ use crate::options::Options;
 use crate::select::Selection;
 use crate::source::{Order, Scattered, report_index_state, skip_unreadable};
 use crate::stats::Stats;
-use nra_format::archive::{Access, Archive, Part};
+use nra_format::archive::{Access, Archive, ContentSink, Part};
 use nra_format::container::Engine;
 use nra_format::entry::{Entry, Kind, Metadata};
 use nra_format::error::{Error, Result};
@@ -220,7 +220,7 @@ impl<'a> Exporter<'a> {
     }
 
     /// Passes the content of an entry to `sink`, data and holes separately.
-    pub(super) fn content(&self, entry: &Entry, sink: &mut dyn FnMut(Part<'_>) -> Result<()>) -> Result<()> {
+    pub(super) fn content(&self, entry: &Entry, sink: ContentSink<'_>) -> Result<()> {
         self.archive.with_content(entry, Access::Sequential, &mut |part| {
             self.monitor.check()?;
             let len = match part {
@@ -233,7 +233,7 @@ impl<'a> Exporter<'a> {
     }
 
     /// As [`content`](Self::content), for content that is read again to be written.
-    pub(super) fn trial(&self, entry: &Entry, sink: &mut dyn FnMut(Part<'_>) -> Result<()>) -> Result<()> {
+    pub(super) fn trial(&self, entry: &Entry, sink: ContentSink<'_>) -> Result<()> {
         self.limit_counter.on_trial(|| self.content(entry, sink))
     }
 

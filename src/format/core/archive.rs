@@ -42,6 +42,9 @@ pub enum Part<'a> {
     Hole(u64),
 }
 
+/// A receiver of content, part by part in order.
+pub type ContentSink<'a> = &'a mut (dyn FnMut(Part<'_>) -> Result<()> + 'a);
+
 /// Maximum number of holes that are reported for an entry: a list of 16 MiB.
 pub const MAX_HOLES: usize = 1 << 20;
 
@@ -188,20 +191,14 @@ pub trait Archive: Send + Sync {
     /// # Errors
     ///
     /// `Corrupt` if the checksum of a run does not match: `sink` has received the preceding runs. Errors of `sink` end the work.
-    fn with_content(&self, entry: &Entry, access: Access, sink: &mut dyn FnMut(Part<'_>) -> Result<()>) -> Result<()>;
+    fn with_content(&self, entry: &Entry, access: Access, sink: ContentSink<'_>) -> Result<()>;
 
     /// Passes the content of `entry` in `range` to `sink`, as [`Archive::with_content`] does.
     ///
     /// # Errors
     ///
     /// As [`Archive::with_content`].
-    fn with_range(
-        &self,
-        entry: &Entry,
-        range: Range<u64>,
-        access: Access,
-        sink: &mut dyn FnMut(Part<'_>) -> Result<()>,
-    ) -> Result<()> {
+    fn with_range(&self, entry: &Entry, range: Range<u64>, access: Access, sink: ContentSink<'_>) -> Result<()> {
         let (mut at, mut is_over) = (0u64, false);
         let read = self.with_content(entry, access, &mut |part| {
             // Nothing after the range is decoded. A range up to the end of the content is read to its end, where a checksum may follow.

@@ -13,7 +13,7 @@ use super::file_list::FileList;
 use super::header::{Header, MAGIC};
 use super::manifest::{Chunk, Manifest, Recipe};
 use super::manifest_builder::Entries;
-use nra_core::archive::{Access, Damage, Depth, Info, OpenOptions, Part};
+use nra_core::archive::{Access, ContentSink, Damage, Depth, Info, OpenOptions, Part};
 use nra_core::container::{Container, Engine};
 use nra_core::crypt::Secret;
 use nra_core::digest::{DIGEST_LEN, Digest};
@@ -189,13 +189,7 @@ impl TableBackend for Nra4 {
         self.manifest.encrypted
     }
 
-    fn with_range(
-        &self,
-        member: &ContentRef,
-        range: Range<u64>,
-        _: Access,
-        sink: &mut dyn FnMut(Part<'_>) -> Result<()>,
-    ) -> Result<()> {
+    fn with_range(&self, member: &ContentRef, range: Range<u64>, _: Access, sink: ContentSink<'_>) -> Result<()> {
         let recipe = self.recipe(member)?;
         let mut last: Option<(u32, Arc<Vec<u8>>)> = None;
         let mut cost = 0u64;

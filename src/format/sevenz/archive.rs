@@ -10,7 +10,7 @@ use super::folders::{BLOCK, Folders};
 use super::header::{File, Stopped, parse};
 use super::start::{Header, find, read};
 use super::streams::Streams;
-use nra_core::archive::{Access, Depth, Info, OpenOptions, Part};
+use nra_core::archive::{Access, ContentSink, Depth, Info, OpenOptions, Part};
 use nra_core::container::Container;
 use nra_core::entry::{Device, Kind, Metadata};
 use nra_core::error::{Error, Result};
@@ -229,13 +229,7 @@ impl SevenzMembers {
 }
 
 impl TableBackend for SevenzMembers {
-    fn with_range(
-        &self,
-        member: &ContentRef,
-        range: Range<u64>,
-        _access: Access,
-        sink: &mut dyn FnMut(Part<'_>) -> Result<()>,
-    ) -> Result<()> {
+    fn with_range(&self, member: &ContentRef, range: Range<u64>, _access: Access, sink: ContentSink<'_>) -> Result<()> {
         let is_checked = || self.checked.lock().unwrap_or_else(PoisonError::into_inner).contains(&member.number);
         if member.size > WHOLE || (range != (0..member.size) && is_checked()) {
             return self.decode(member, range, &mut |bytes| sink(Part::Data(bytes)));

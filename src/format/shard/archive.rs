@@ -10,7 +10,7 @@ use crate::attributes::{NAME_ATTRIBUTE, Origin, RECORD_ATTRIBUTE, foreign_attrib
 use crate::description::{self, description};
 use crate::entry_paths::{EntryPaths, escaped_path};
 use crate::{Header, IndexEntry, MAX_CONTENT_LEN, Profile, RecordAttribute, Shard};
-use nra_core::archive::{Access, Damage, Depth, Info, OpenOptions, Part};
+use nra_core::archive::{Access, ContentSink, Damage, Depth, Info, OpenOptions, Part};
 use nra_core::cache::DecodedCache;
 use nra_core::container::Container;
 use nra_core::description::Description;
@@ -111,13 +111,7 @@ impl ShardBackend {
 }
 
 impl TableBackend for ShardBackend {
-    fn with_range(
-        &self,
-        member: &ContentRef,
-        range: Range<u64>,
-        _: Access,
-        sink: &mut dyn FnMut(Part<'_>) -> Result<()>,
-    ) -> Result<()> {
+    fn with_range(&self, member: &ContentRef, range: Range<u64>, _: Access, sink: ContentSink<'_>) -> Result<()> {
         let number = to_usize(member.number);
         let Some(stored) = self.shard.uncompressed_range(number)? else {
             let content =

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use nra_core::archive::{Access, Damage, Depth, MAX_HOLES, Part};
+use nra_core::archive::{Access, ContentSink, Damage, Depth, MAX_HOLES, Part};
 use nra_core::error::{Error, Result};
 use nra_core::progress::Monitor;
 use nra_core::source::ReadAt;
@@ -32,7 +32,7 @@ pub struct TarMembers {
 
 impl TarMembers {
     /// Hands bytes of the archive from `offset` on to `sink`.
-    fn data(&self, offset: u64, len: u64, sink: &mut dyn FnMut(Part<'_>) -> Result<()>) -> Result<()> {
+    fn data(&self, offset: u64, len: u64, sink: ContentSink<'_>) -> Result<()> {
         let end = offset.saturating_add(len);
         let mut at = offset;
         match &self.bytes {
@@ -63,13 +63,7 @@ impl TarMembers {
 }
 
 impl TableBackend for TarMembers {
-    fn with_range(
-        &self,
-        member: &ContentRef,
-        range: Range<u64>,
-        _access: Access,
-        sink: &mut dyn FnMut(Part<'_>) -> Result<()>,
-    ) -> Result<()> {
+    fn with_range(&self, member: &ContentRef, range: Range<u64>, _access: Access, sink: ContentSink<'_>) -> Result<()> {
         let data = member.place.1;
         let map = usize::try_from(member.number).ok().and_then(|number| self.maps.get(number.checked_sub(1)?));
         let Some(map) = map else { return self.data(data.saturating_add(range.start), range.end - range.start, sink) };

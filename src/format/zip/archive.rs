@@ -9,7 +9,7 @@ use crate::member::{Located, MEMBER, Sink, locate};
 use crate::names::name;
 use crate::record::{AES, CENTRAL_LEN, LOCAL_LEN, Record, record_len};
 use crate::scan::{self, Rebuilt};
-use nra_core::archive::{Access, Damage, Depth, Info, OpenOptions, Part};
+use nra_core::archive::{Access, ContentSink, Damage, Depth, Info, OpenOptions, Part};
 use nra_core::cache::DecodedCache;
 use nra_core::container::Container;
 use nra_core::crypt::Secret;
@@ -380,13 +380,7 @@ impl ZipMembers {
     }
 
     /// Hands out a range of a member that is stored as it is, once its checksum is known to be right.
-    fn plain(
-        &self,
-        number: u64,
-        located: &Located,
-        range: Range<u64>,
-        sink: &mut dyn FnMut(Part<'_>) -> Result<()>,
-    ) -> Result<()> {
+    fn plain(&self, number: u64, located: &Located, range: Range<u64>, sink: ContentSink<'_>) -> Result<()> {
         let is_checked = || self.checked.lock().unwrap_or_else(PoisonError::into_inner).contains(&number);
         if !is_checked() {
             self.decode(located, &mut |_| Ok(ControlFlow::Continue(())))?;
@@ -405,13 +399,7 @@ impl ZipMembers {
 }
 
 impl TableBackend for ZipMembers {
-    fn with_range(
-        &self,
-        member: &ContentRef,
-        range: Range<u64>,
-        access: Access,
-        sink: &mut dyn FnMut(Part<'_>) -> Result<()>,
-    ) -> Result<()> {
+    fn with_range(&self, member: &ContentRef, range: Range<u64>, access: Access, sink: ContentSink<'_>) -> Result<()> {
         let located = &self.located(member.number)?;
         if located.size <= WHOLE {
             let is_all = range == (0..member.size) && access == Access::Sequential;

@@ -230,7 +230,7 @@ pub(crate) mod tests {
         ArrangeRequest, Arrangement, Change, FindRequest, JobEvent, OccurrencesRequest, PendingChange, PendingChanges,
         PreviewRequest, RowsRequest,
     };
-    use nra_format::archive::{Access, Depth, Info, Part, Totals, Verdict};
+    use nra_format::archive::{Access, ContentSink, Depth, Info, Totals, Verdict};
     use nra_format::crypt::Keyring;
     use nra_format::digest::Digest;
     use nra_format::entry::{Entry, Kind};
@@ -304,7 +304,7 @@ pub(crate) mod tests {
             panic!("a fault")
         }
 
-        fn with_content(&self, _: &Entry, _: Access, _: &mut dyn FnMut(Part<'_>) -> Result<()>) -> Result<()> {
+        fn with_content(&self, _: &Entry, _: Access, _: ContentSink<'_>) -> Result<()> {
             panic!("a fault")
         }
 

@@ -1,6 +1,6 @@
 //! Content of a small file, read by one thread and written by any.
 
-use nra_format::archive::{Access, Archive, Part};
+use nra_format::archive::{Access, Archive, ContentSink, Part};
 use nra_format::entry::Entry;
 use nra_format::error::{Error, Result};
 
@@ -47,7 +47,7 @@ impl BufferedContent {
     /// # Errors
     ///
     /// Those of `sink`, then that of reading.
-    pub(super) fn pass_to(self, sink: &mut dyn FnMut(Part<'_>) -> Result<()>) -> Result<()> {
+    pub(super) fn pass_to(self, sink: ContentSink<'_>) -> Result<()> {
         let mut rest = &self.bytes[..];
         for part in self.parts {
             match part {

@@ -49,7 +49,7 @@ impl Archive for Parts {
     fn read_at(&self, _: &Entry, _: u64, _: &mut [u8]) -> Result<usize> {
         Ok(0)
     }
-    fn with_content(&self, _: &Entry, _: Access, sink: &mut dyn FnMut(Part<'_>) -> Result<()>) -> Result<()> {
+    fn with_content(&self, _: &Entry, _: Access, sink: ContentSink<'_>) -> Result<()> {
         DECODED.set(0);
         for number in 0..self.0 {
             DECODED.set(DECODED.get() + 1);

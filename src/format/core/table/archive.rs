@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use super::rows::Table;
 use super::verify;
-use crate::archive::{Access, Archive, Damage, Depth, Info, Part, Totals, Verdict};
+use crate::archive::{Access, Archive, ContentSink, Damage, Depth, Info, Part, Totals, Verdict};
 use crate::container::Container;
 use crate::digest::Digest;
 use crate::entry::{Entry, Kind};
@@ -49,13 +49,7 @@ pub trait TableBackend: Send + Sync {
     /// # Errors
     ///
     /// `Corrupt` if the content is damaged. No damage was detected in the preceding bytes. Errors of `sink` end the work.
-    fn with_range(
-        &self,
-        member: &ContentRef,
-        range: Range<u64>,
-        access: Access,
-        sink: &mut dyn FnMut(Part<'_>) -> Result<()>,
-    ) -> Result<()>;
+    fn with_range(&self, member: &ContentRef, range: Range<u64>, access: Access, sink: ContentSink<'_>) -> Result<()>;
 
     /// Verifies a content. `Quick` compares checksums of stored bytes, if there are any; `Full` decodes the content and compares digests.
     ///
@@ -157,7 +151,7 @@ pub(super) fn read<M: TableBackend + ?Sized>(
     member: &ContentRef,
     range: Range<u64>,
     access: Access,
-    sink: &mut dyn FnMut(Part<'_>) -> Result<()>,
+    sink: ContentSink<'_>,
 ) -> Result<()> {
     let expected = range.end - range.start;
     let mut given = 0u64;
@@ -338,17 +332,11 @@ impl<M: TableBackend> Archive for TableArchive<M> {
         Ok(at)
     }
 
-    fn with_content(&self, entry: &Entry, access: Access, sink: &mut dyn FnMut(Part<'_>) -> Result<()>) -> Result<()> {
+    fn with_content(&self, entry: &Entry, access: Access, sink: ContentSink<'_>) -> Result<()> {
         self.with_range(entry, 0..entry.size, access, sink)
     }
 
-    fn with_range(
-        &self,
-        entry: &Entry,
-        range: Range<u64>,
-        access: Access,
-        sink: &mut dyn FnMut(Part<'_>) -> Result<()>,
-    ) -> Result<()> {
+    fn with_range(&self, entry: &Entry, range: Range<u64>, access: Access, sink: ContentSink<'_>) -> Result<()> {
         let range = range.start..range.end.min(entry.size);
         match ContentRef::of(entry)? {
             Some(member) if range.start < range.end => read(&self.members, &member, range, access, sink),

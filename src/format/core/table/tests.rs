@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use super::rows::Row;
 use super::*;
-use crate::archive::{Access, Archive, Depth, Info, Part};
+use crate::archive::{Access, Archive, ContentSink, Depth, Info, Part};
 use crate::entry::{Entry, Kind};
 use crate::error::{Error, Result};
 use crate::path::EntryPath;
@@ -20,13 +20,7 @@ struct Fake {
 }
 
 impl TableBackend for Fake {
-    fn with_range(
-        &self,
-        member: &ContentRef,
-        range: std::ops::Range<u64>,
-        _: Access,
-        sink: &mut dyn FnMut(Part<'_>) -> Result<()>,
-    ) -> Result<()> {
+    fn with_range(&self, member: &ContentRef, range: std::ops::Range<u64>, _: Access, sink: ContentSink<'_>) -> Result<()> {
         self.calls.fetch_add(1, Ordering::Relaxed);
         if self.broken == Some(member.place.0) {
             return Err(Error::corrupt("block", member.place.0, "its checksum is wrong"));

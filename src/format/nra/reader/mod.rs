@@ -46,7 +46,9 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use crate::commit::Commit;
 use crate::entry_page::Child;
 use crate::frame::FrameKind;
-use nra_core::archive::{Access, Archive, CommitInfo, Damage, Depth, IndexPage, Info, OpenOptions, Part, Run, Totals, Verdict};
+use nra_core::archive::{
+    Access, Archive, CommitInfo, ContentSink, Damage, Depth, IndexPage, Info, OpenOptions, Run, Totals, Verdict,
+};
 use nra_core::crypt::{KeyInfo, Keyring};
 use nra_core::digest::Digest;
 use nra_core::entry::{Entry, Kind};
@@ -408,17 +410,11 @@ impl Archive for NraReader {
         self.read_content(entry, offset, buffer)
     }
 
-    fn with_range(
-        &self,
-        entry: &Entry,
-        range: Range<u64>,
-        access: Access,
-        sink: &mut dyn FnMut(Part<'_>) -> Result<()>,
-    ) -> Result<()> {
+    fn with_range(&self, entry: &Entry, range: Range<u64>, access: Access, sink: ContentSink<'_>) -> Result<()> {
         self.visit(entry, range, access, sink)
     }
 
-    fn with_content(&self, entry: &Entry, access: Access, sink: &mut dyn FnMut(Part<'_>) -> Result<()>) -> Result<()> {
+    fn with_content(&self, entry: &Entry, access: Access, sink: ContentSink<'_>) -> Result<()> {
         self.visit(entry, 0..entry.size, access, sink)
     }
 

@@ -7,13 +7,12 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use crossbeam_channel::{Receiver, bounded};
-
-use super::decode::{Decoding, decode};
+use super::decode::{Decoding, OneFolder, decode};
 use super::streams::Streams;
 use nra_core::cache::DecodedCache;
 use nra_core::error::{Corruption, Error, Result};
 use nra_core::source::ReadAt;
+use nra_core::worker_pool::{JobOutput, PoolLimits, Stopped, WorkerPool};
 
 /// Length of a decoded block, bytes.
 pub(super) const BLOCK: u64 = 1 << 20;
@@ -66,7 +65,7 @@ struct Shelf {
 struct Walker {
     folder: usize,
     at: u64,
-    blocks: Receiver<Result<Vec<u8>>>,
+    blocks: WorkerPool<'static, OneFolder, Result<Vec<u8>>>,
 }
 
 impl Folders {
@@ -207,14 +206,14 @@ impl Folders {
         let size = self.streams.folders[folder].size;
         loop {
             let current = walker.as_mut().expect("it was started");
-            let block = match current.blocks.recv() {
-                Ok(Ok(block)) => Arc::new(block),
-                Ok(Err(error)) => {
+            let block = match current.blocks.receive() {
+                Some(Ok(block)) => Arc::new(block),
+                Some(Err(error)) => {
                     let good = current.at * BLOCK;
                     return self.noted(folder, good, Err(error)).map(|()| Arc::default());
                 }
                 // It ended, which the lengths of the members tell.
-                Err(_) => Arc::new(Vec::new()),
+                None => Arc::default(),
             };
             let at = current.at;
             current.at += 1;
@@ -229,40 +228,35 @@ impl Folders {
     }
 
     fn start(&self, folder: usize) -> Result<Walker> {
-        let (sender, blocks) = bounded(AHEAD);
-        let file = self.streams.file(&self.streams.folders[folder], &self.source, self.base);
         let decoding = self.decoding.clone();
-        let work = move || {
-            let mut block = Vec::new();
-            let full = within(BLOCK);
-            let result = decode(file, &decoding, &mut |mut bytes| {
-                while !bytes.is_empty() {
-                    let (head, rest) = bytes.split_at(bytes.len().min(full - block.len()));
-                    block.extend_from_slice(head);
-                    bytes = rest;
-                    if block.len() == full {
-                        let whole = std::mem::replace(&mut block, Vec::with_capacity(full));
-                        // Nobody listens any more.
-                        sender.send(Ok(whole)).map_err(|_| Error::Cancelled)?;
+        let new_worker = move || {
+            let decoding = decoding.clone();
+            move |file: OneFolder, output: JobOutput<Result<Vec<u8>>>| {
+                let mut block = Vec::new();
+                let full = within(BLOCK);
+                let result = decode(file, &decoding, &mut |mut bytes| {
+                    while !bytes.is_empty() {
+                        let (head, rest) = bytes.split_at(bytes.len().min(full - block.len()));
+                        block.extend_from_slice(head);
+                        bytes = rest;
+                        if block.len() == full {
+                            let whole = std::mem::replace(&mut block, Vec::with_capacity(full));
+                            output.send(Ok(whole)).map_err(|Stopped| Error::Cancelled)?;
+                        }
                     }
+                    Ok(())
+                });
+                // Content before the damage is still served. Nobody receives it if the decoder was dropped.
+                if !block.is_empty() {
+                    let _ = output.send(Ok(block));
                 }
-                Ok(())
-            });
-            // Nobody may be there to hear it.
-            let _ = match result {
-                Ok(()) if block.is_empty() => Ok(()),
-                Ok(()) => sender.send(Ok(block)),
-                Err(error) => {
-                    // Content before the damage is still served.
-                    if !block.is_empty() {
-                        let _ = sender.send(Ok(block));
-                    }
-                    sender.send(Err(error))
+                if let Err(error) = result {
+                    output.finish(Err(error));
                 }
-            };
+            }
         };
-        let thread = std::thread::Builder::new().name("7z folder".into()).spawn(work);
-        thread.map_err(|error| Error::io("start", "a thread", error))?;
+        let mut blocks = WorkerPool::new("7z folder", PoolLimits { results: AHEAD, ..PoolLimits::new(1, 1) }, new_worker);
+        blocks.send(self.streams.file(&self.streams.folders[folder], &self.source, self.base), 0)?;
         Ok(Walker { folder, at: 0, blocks })
     }
 }

@@ -88,15 +88,13 @@ pub trait Archive: Send + Sync {
     }
 
     /// Returns whether reading a range costs only its length. Otherwise all preceding content is decoded, too.
-    fn reads_ranges(&self, entry: &Entry) -> bool {
-        let _ = entry;
+    fn reads_ranges(&self, _entry: &Entry) -> bool {
         true
     }
 
     /// Returns whether the content of `entry` is encrypted individually, so that a missing or wrong key is detected only on reading. Archives that
     /// need a key to be opened have no such entries.
-    fn is_encrypted(&self, entry: &Entry) -> bool {
-        let _ = entry;
+    fn is_encrypted(&self, _entry: &Entry) -> bool {
         false
     }
 
@@ -171,8 +169,7 @@ pub trait Archive: Send + Sync {
     /// # Errors
     ///
     /// As reading the index does.
-    fn pages_at(&self, number: u64) -> Result<Vec<IndexPage>> {
-        let _ = number;
+    fn pages_at(&self, _number: u64) -> Result<Vec<IndexPage>> {
         Ok(Vec::new())
     }
 
@@ -263,8 +260,7 @@ pub trait Archive: Send + Sync {
     /// # Errors
     ///
     /// As reading the index does.
-    fn holes(&self, entry: &Entry) -> Result<Vec<Range<u64>>> {
-        let _ = entry;
+    fn holes(&self, _entry: &Entry) -> Result<Vec<Range<u64>>> {
         Ok(Vec::new())
     }
 
@@ -274,8 +270,7 @@ pub trait Archive: Send + Sync {
     /// # Errors
     ///
     /// As reading the index does.
-    fn stored_bytes(&self, entry: &Entry) -> Result<Option<u64>> {
-        let _ = entry;
+    fn stored_bytes(&self, _entry: &Entry) -> Result<Option<u64>> {
         Ok(None)
     }
 
@@ -285,8 +280,7 @@ pub trait Archive: Send + Sync {
     /// # Errors
     ///
     /// As reading the index does.
-    fn runs(&self, entry: &Entry, most: usize) -> Result<Option<(Vec<Run>, u64)>> {
-        let _ = (entry, most);
+    fn runs(&self, _entry: &Entry, _most: usize) -> Result<Option<(Vec<Run>, u64)>> {
         Ok(None)
     }
 
@@ -296,8 +290,7 @@ pub trait Archive: Send + Sync {
     /// # Errors
     ///
     /// `Corrupt` if the header of the entry is damaged; its content may still be readable. Otherwise as reading does.
-    fn describe(&self, entry: Option<&Entry>) -> Result<Option<Description>> {
-        let _ = entry;
+    fn describe(&self, _entry: Option<&Entry>) -> Result<Option<Description>> {
         Ok(None)
     }
 

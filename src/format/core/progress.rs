@@ -72,17 +72,11 @@ impl fmt::Display for Warning {
 /// Receives reports of a long operation. Called from several threads; must not block.
 pub trait Monitor: Send + Sync {
     /// Adds to a counter.
-    fn add(&self, counter: Counter, amount: u64) {
-        let _ = (counter, amount);
-    }
+    fn add(&self, _counter: Counter, _amount: u64) {}
     /// Raises the expected total of a counter.
-    fn expect(&self, counter: Counter, amount: u64) {
-        let _ = (counter, amount);
-    }
+    fn expect(&self, _counter: Counter, _amount: u64) {}
     /// Reports the current file or entry.
-    fn current(&self, path: &[u8]) {
-        let _ = path;
-    }
+    fn current(&self, _path: &[u8]) {}
     /// Reports a warning.
     fn warn(&self, warning: Warning);
     /// Returns whether the operation should stop soon.

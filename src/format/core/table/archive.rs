@@ -68,8 +68,7 @@ pub trait TableBackend: Send + Sync {
     /// # Errors
     ///
     /// Only what prevents the verification; damage is returned.
-    fn check_container(&self, depth: Depth, blocks: &mut u64, monitor: &dyn Monitor) -> Result<Vec<Damage>> {
-        let _ = (depth, blocks, monitor);
+    fn check_container(&self, _depth: Depth, _blocks: &mut u64, _monitor: &dyn Monitor) -> Result<Vec<Damage>> {
         Ok(Vec::new())
     }
 
@@ -94,26 +93,22 @@ pub trait TableBackend: Send + Sync {
     }
 
     /// See [`Archive::reads_ranges`].
-    fn reads_ranges(&self, member: &ContentRef) -> bool {
-        let _ = member;
+    fn reads_ranges(&self, _member: &ContentRef) -> bool {
         false
     }
 
     /// See [`Archive::is_encrypted`].
-    fn is_encrypted(&self, member: &ContentRef) -> bool {
-        let _ = member;
+    fn is_encrypted(&self, _member: &ContentRef) -> bool {
         false
     }
 
     /// See [`Archive::holes`].
-    fn holes(&self, member: &ContentRef) -> Vec<Range<u64>> {
-        let _ = member;
+    fn holes(&self, _member: &ContentRef) -> Vec<Range<u64>> {
         Vec::new()
     }
 
     /// See [`Archive::stored_bytes`].
-    fn stored_bytes(&self, member: &ContentRef) -> Option<u64> {
-        let _ = member;
+    fn stored_bytes(&self, _member: &ContentRef) -> Option<u64> {
         None
     }
 
@@ -122,25 +117,20 @@ pub trait TableBackend: Send + Sync {
     /// # Errors
     ///
     /// `Corrupt` if the header is damaged.
-    fn describe(&self, member: Option<&ContentRef>) -> Result<Option<crate::description::Description>> {
-        let _ = member;
+    fn describe(&self, _member: Option<&ContentRef>) -> Result<Option<crate::description::Description>> {
         Ok(None)
     }
 
     /// Looks up a path before the table is built ([`TableArchive::on_demand`]). `None`: look it up in the table.
-    fn find(&self, path: &[u8]) -> Option<Entry> {
-        let _ = path;
+    fn find(&self, _path: &[u8]) -> Option<Entry> {
         None
     }
 
     /// Adds to an entry the metadata that is not in the table.
-    fn complete(&self, member: &ContentRef, entry: &mut Entry) {
-        let _ = (member, entry);
-    }
+    fn complete(&self, _member: &ContentRef, _entry: &mut Entry) {}
 
     /// Returns the digest of a content if the container stores it.
-    fn digest(&self, member: &ContentRef) -> Option<Digest> {
-        let _ = member;
+    fn digest(&self, _member: &ContentRef) -> Option<Digest> {
         None
     }
 }

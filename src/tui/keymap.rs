@@ -222,6 +222,45 @@ pub struct Keymap {
     lookup: HashMap<(Place, Key), Action>,
 }
 
+impl Action {
+    /// Returns by how many rows a movement changes the position in a window of `height` rows.
+    pub fn step(self, height: usize) -> Option<isize> {
+        let page = isize::try_from(height.max(2)).unwrap_or(isize::MAX);
+        Some(match self {
+            Self::Down => 1,
+            Self::Up => -1,
+            Self::HalfDown => page / 2,
+            Self::HalfUp => -page / 2,
+            Self::PageDown => page - 1,
+            Self::PageUp => 1 - page,
+            Self::First => isize::MIN,
+            Self::Last => isize::MAX,
+            _ => return None,
+        })
+    }
+}
+
+/// Width of the help, in columns.
+pub const HELP: u16 = 70;
+
+/// A line of the help.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HelpLine {
+    /// Heading of a group.
+    Title(&'static str),
+    /// Keys and their help.
+    Keys(String, &'static str),
+    /// A blank line.
+    Space,
+}
+
+impl HelpLine {
+    /// Returns the columns reserved for keys out of `width`.
+    pub fn keys_width(width: u16) -> u16 {
+        20.min(width / 3)
+    }
+}
+
 impl Default for Keymap {
     fn default() -> Self {
         let keys = COMMANDS
@@ -284,30 +323,7 @@ impl Keymap {
             .filter(move |(command, _)| command.works_in(place) && !command.hint.is_empty())
             .filter_map(|(command, keys)| Some((*keys.first()?, command.hint, command.action)))
     }
-}
 
-/// Width of the help, in columns.
-pub const HELP: u16 = 70;
-
-/// A line of the help.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum HelpLine {
-    /// Heading of a group.
-    Title(&'static str),
-    /// Keys and their help.
-    Keys(String, &'static str),
-    /// A blank line.
-    Space,
-}
-
-impl HelpLine {
-    /// Returns the columns reserved for keys out of `width`.
-    pub fn keys_width(width: u16) -> u16 {
-        20.min(width / 3)
-    }
-}
-
-impl Keymap {
     pub fn help(&self, place: Place, width: u16) -> Vec<HelpLine> {
         let mut lines = Vec::new();
         for group in Group::ALL {

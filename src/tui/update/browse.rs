@@ -109,17 +109,10 @@ fn moved(state: &mut State, request: Option<RowsRequest>, effects: &mut Vec<Effe
 }
 
 pub fn move_cursor(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
-    let page = isize::try_from(state.listing.height.max(2)).unwrap_or(isize::MAX);
     scroll(state, effects, |listing| match action {
-        Action::Down => listing.step(1),
-        Action::Up => listing.step(-1),
-        Action::HalfDown => listing.step(page / 2),
-        Action::HalfUp => listing.step(-page / 2),
-        Action::PageDown => listing.step(page - 1),
-        Action::PageUp => listing.step(1 - page),
         Action::First => listing.to_first(),
         Action::Last => listing.to_last(),
-        _ => None,
+        _ => listing.step(action.step(listing.height)?),
     });
 }
 

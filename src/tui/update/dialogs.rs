@@ -385,28 +385,29 @@ pub fn handle(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> b
     let inner = frame.as_ref().map_or_else(Default::default, frames::Frame::inner);
     let rows = usize::from(inner.height);
     let log = match (state.dialogs.last(), &frame) {
-        (Some(dialog), Some(_)) => frames::log_moved(dialog, state, inner, step((rows / 2).max(2), action)),
+        (Some(dialog), Some(_)) => frames::log_moved(dialog, state, inner, action.step(rows / 2).unwrap_or(0)),
         _ => RowPart::default(),
     };
-    let scrolled = |from, last, action| scrolled(from, last, rows, action);
+    // Moves a cursor or the first line shown.
+    let scrolled = |from: usize, last| from.saturating_add_signed(action.step(rows).unwrap_or(0)).min(last);
     match state.dialogs.last_mut() {
         None => return false,
         Some(Dialog::Help { top, place }) => {
             let lines = state.settings.keymap.help(*place, inner.width).len();
-            *top = scrolled(*top, lines.saturating_sub(rows), action);
+            *top = scrolled(*top, lines.saturating_sub(rows));
         }
-        Some(Dialog::Details { top, details, .. }) => *top = scrolled(*top, details.rows().saturating_sub(1), action),
-        Some(Dialog::Menu(menu)) => menu.cursor = scrolled(menu.cursor, menu.items.len().saturating_sub(1), action),
+        Some(Dialog::Details { top, details, .. }) => *top = scrolled(*top, details.rows().saturating_sub(1)),
+        Some(Dialog::Menu(menu)) => menu.cursor = scrolled(menu.cursor, menu.items.len().saturating_sub(1)),
         Some(Dialog::Jobs { .. }) if action == Action::Stop => self::jobs::stop(state, effects),
         Some(Dialog::Jobs { .. }) if action == Action::Pause => self::jobs::pause(state, effects),
-        Some(Dialog::Commits { list, cursor }) => *cursor = scrolled(*cursor, list.len().saturating_sub(1), action),
+        Some(Dialog::Commits { list, cursor }) => *cursor = scrolled(*cursor, list.len().saturating_sub(1)),
         Some(Dialog::PendingChanges { cursor }) => {
-            *cursor = scrolled(*cursor, state.changes.pending.list().len().saturating_sub(1), action)
+            *cursor = scrolled(*cursor, state.changes.pending.list().len().saturating_sub(1))
         }
         Some(Dialog::Jobs { job, top }) => {
             let cursor = state.jobs.place(*job);
             let is_page = matches!(action, Action::PageUp | Action::HalfUp | Action::PageDown | Action::HalfDown);
-            let to = if is_page { cursor } else { scrolled(cursor, jobs.saturating_sub(1), action) };
+            let to = if is_page { cursor } else { scrolled(cursor, jobs.saturating_sub(1)) };
             // Page keys, and those that move to no other job, scroll the log.
             *top = if to == cursor { log } else { RowPart::default() };
             *job = state.jobs.at(to);
@@ -414,25 +415,4 @@ pub fn handle(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> b
         Some(Dialog::Prompt(_) | Dialog::Finder(_) | Dialog::Jump(_) | Dialog::Bookmark(_)) => {}
     }
     true
-}
-
-/// Moves a cursor or the first line shown.
-fn scrolled(from: usize, last: usize, rows: usize, action: Action) -> usize {
-    from.saturating_add_signed(step(rows, action)).min(last)
-}
-
-/// Returns by how many rows an action moves in a dialog of this height.
-fn step(rows: usize, action: Action) -> isize {
-    let rows = isize::try_from(rows).unwrap_or(isize::MAX);
-    match action {
-        Action::Down => 1,
-        Action::Up => -1,
-        Action::HalfDown => rows / 2,
-        Action::HalfUp => -rows / 2,
-        Action::PageDown => (rows - 1).max(1),
-        Action::PageUp => (1 - rows).min(-1),
-        Action::First => isize::MIN,
-        Action::Last => isize::MAX,
-        _ => 0,
-    }
 }

@@ -95,27 +95,16 @@ pub fn handle(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> b
         return false;
     }
     let height = usize::from(state.areas().preview.height);
-    let page = isize::try_from(height.max(2)).unwrap_or(isize::MAX);
-    let rows = match action {
-        Action::Down => 1,
-        Action::Up => -1,
-        Action::HalfDown => page / 2,
-        Action::HalfUp => -page / 2,
-        Action::PageDown => page - 1,
-        Action::PageUp => 1 - page,
-        Action::First | Action::Last => {
-            load(state, effects, |pane| pane.to_end(action == Action::Last, height));
-            return true;
-        }
-        Action::SeekNext | Action::SeekPrevious => {
-            find(state, action == Action::SeekPrevious, true, effects);
-            return true;
-        }
+    match action {
+        Action::First | Action::Last => load(state, effects, |pane| pane.to_end(action == Action::Last, height)),
+        Action::SeekNext | Action::SeekPrevious => find(state, action == Action::SeekPrevious, true, effects),
         // These belong to the list.
-        Action::Enter | Action::Parent => return true,
-        _ => return false,
-    };
-    load(state, effects, |pane| pane.step(rows, height));
+        Action::Enter | Action::Parent => {}
+        _ => match action.step(height) {
+            Some(rows) => load(state, effects, |pane| pane.step(rows, height)),
+            None => return false,
+        },
+    }
     true
 }
 

@@ -1,6 +1,7 @@
 //! Pending changes: made, undone, written as one commit.
 
 use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::effect::{Check, Effect, Request};
@@ -51,6 +52,13 @@ pub fn write_obstacle(state: &State) -> Option<&'static str> {
         return Some("The archive is being written: try again when the job has ended (J)");
     }
     (!state.changes.pending.is_empty()).then_some("Pending changes: press W to write them first, P to show them")
+}
+
+/// Returns the file of the archive if it can be written in another way now. Shows a message if not.
+pub fn file_to_write(state: &mut State) -> Option<PathBuf> {
+    let file = state.archive.writable_file().cloned();
+    let file = file.and_then(|file| write_obstacle(state).map_or(Ok(file), Err));
+    file.map_err(|reason| state.notify(Tone::Warning, reason)).ok()
 }
 
 /// The message while a job writes changes.

@@ -9,13 +9,7 @@ use nra_text::{self, SizeStyle};
 
 /// Requests an estimate of the savings.
 pub fn ask(state: &mut State, effects: &mut Vec<Effect>) {
-    let file = match state.archive.writable_file() {
-        Ok(file) => file.clone(),
-        Err(reason) => return state.notify(Tone::Warning, reason),
-    };
-    if let Some(reason) = changes::write_obstacle(state) {
-        return state.notify(Tone::Warning, reason);
-    }
+    let Some(file) = changes::file_to_write(state) else { return };
     state.status.message = None;
     // The menu is open while the estimate is computed, and does not offer to compact yet.
     let back = ('b', "back".to_owned(), Choice::Nothing);
@@ -53,15 +47,9 @@ pub fn show_estimate(state: &mut State, saved: Result<Compaction, String>) {
 }
 
 pub fn start(state: &mut State, effects: &mut Vec<Effect>) {
-    let file = match state.archive.writable_file() {
-        Ok(file) => file.clone(),
-        // Damage was detected while the menu was open.
-        Err(reason) => return state.notify(Tone::Warning, reason),
-    };
+    // Damage may have been detected while the menu was open.
+    let Some(file) = changes::file_to_write(state) else { return };
     let Some(commit) = state.archive.info.commit else { return };
-    if let Some(reason) = changes::write_obstacle(state) {
-        return state.notify(Tone::Warning, reason);
-    }
     let title = format!("compact {}", state.archive.name);
     state.start_writing(title, Task::Compact { file, commit }, PendingChanges::default(), effects);
 }

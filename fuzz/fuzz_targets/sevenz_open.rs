@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
 use nra::format::archive::{Archive, Depth};
-use nra::format::sevenz::SevenzMembers;
+use nra::format::sevenz::SevenzBackend;
 use nra::format::source::{MemorySource, ReadAt};
 use nra_fuzz::{check_text, exercise, limited_options, verify};
 
@@ -37,7 +37,7 @@ fn file(data: &[u8]) -> Vec<u8> {
 
 fuzz_target!(|data: &[u8]| {
     let source: Arc<dyn ReadAt> = Arc::new(MemorySource::new(file(data)));
-    match SevenzMembers::probe(&source, &limited_options()) {
+    match SevenzBackend::probe(&source, &limited_options()) {
         Ok(Some(archive)) => {
             archive.info().remarks.iter().for_each(|remark| check_text(remark));
             // Decoding a huge folder takes time, which is not a finding.

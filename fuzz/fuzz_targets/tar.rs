@@ -241,7 +241,7 @@ fn theirs(bytes: &[u8]) -> (Vec<Seen>, bool) {
 
 /// Reads with nra up to the first error. Long content is not kept.
 fn ours(bytes: &[u8]) -> (Vec<Seen>, bool) {
-    let mut decoder = Decoder::new();
+    let mut decoder = Decoder::default();
     let (mut found, mut open): (Vec<Seen>, Option<Seen>) = (Vec::new(), None);
     let mut at = 0;
     loop {
@@ -282,7 +282,7 @@ fn compare(members: &[Crafted]) {
 }
 
 fn read(bytes: &[u8], step: usize) -> Option<Vec<(Vec<u8>, Vec<u8>)>> {
-    let mut decoder = Decoder::new();
+    let mut decoder = Decoder::default();
     let mut found: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
     let mut pieces = bytes.chunks(step);
     loop {

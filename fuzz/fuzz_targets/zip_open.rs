@@ -10,7 +10,7 @@ use libfuzzer_sys::fuzz_target;
 use nra::format::archive::Archive;
 use nra::format::entry::Kind;
 use nra::format::source::{MemorySource, ReadAt};
-use nra::format::zip::{ZipArchive, ZipMembers};
+use nra::format::zip::{ZipArchive, ZipBackend};
 use nra_fuzz::{MAX_CONTENT, check_archive, check_text, content_of, limited_options};
 
 /// Most members that are compared.
@@ -18,7 +18,7 @@ const MOST: usize = 50;
 
 fuzz_target!(|data: &[u8]| {
     let source: Arc<dyn ReadAt> = Arc::new(MemorySource::new(data.to_vec()));
-    match ZipMembers::probe(&source, &limited_options()) {
+    match ZipBackend::probe(&source, &limited_options()) {
         Ok(Some(archive)) => {
             check_archive(&archive);
             compare(&archive, data);

@@ -312,7 +312,7 @@ fn large_dictionaries_are_rejected() {
             let error = read_it(one_member(method, &stored, &content, u32::MAX - 1, password), password).unwrap_err();
             assert!(matches!(&error, Error::Unsupported { what: "zip member", .. }), "{method} {password:?}: {error}");
             let message = error.to_string();
-            assert!(message.contains("zip member it, which takes more than 256 MiB of memory"), "{message}");
+            assert!(message.contains("zip member it, which needs more than 256 MiB of memory"), "{message}");
         }
     }
     // A frame with a window of 2 GiB: magic, descriptor, window, an empty block.

@@ -30,7 +30,7 @@ use nra_format::nra::compact;
 use nra_format::nra::reader::NraReader;
 use nra_format::nra::writer::{Writer, WriterOptions};
 use nra_format::progress::{Monitor, Warning};
-use nra_format::stream::Ahead;
+use nra_format::stream::ReadAhead;
 
 /// How a new .nra archive is written.
 #[derive(Debug, Clone, Default)]
@@ -120,7 +120,7 @@ fn write_output(input: Opened<'_>, output: Output, sink: &NraSink, options: &Opt
     let input_bytes = match input {
         Opened::Once { stream, shape, stored } => {
             let source = StreamSource {
-                stream: Mutex::new(Some(Ahead::new(stream)?)),
+                stream: Mutex::new(Some(ReadAhead::new(stream)?)),
                 shape,
                 stored,
                 limits,

@@ -73,7 +73,7 @@ impl<'a> TarWriter<'a> {
                 let room = options.memory_bytes / thread_bytes(compression, level);
                 let room = usize::try_from(room).ok().and_then(NonZero::new).unwrap_or(NonZero::<usize>::MIN);
                 let threads = NonZero::new(options.threads).unwrap_or(NonZero::<usize>::MIN).min(room);
-                Stream::Compressed(Box::new(Encoder::new(counted, compression, level, threads).watched(monitor)))
+                Stream::Compressed(Box::new(Encoder::new(counted, compression, level, threads).with_monitor(monitor)))
             }
         };
         Self { name, out }

@@ -8,12 +8,12 @@ use super::input::Shape;
 use crate::limits::{LimitCounter, Limits};
 use crate::metadata::{MetadataFilter, MetadataPolicy};
 use crate::pipeline::{BATCH_PARTS, Content, EntryPart, EntryReader, EntrySource, HASHED_HOLES_MAX, Outlet, Stopped};
-use nra_format::entry::{Entry, Kind, Metadata, Owner};
+use nra_format::entry::{Entry, Kind};
 use nra_format::error::{Error, Result};
 use nra_format::names::NameEncoding;
 use nra_format::path::{EntryPath, Quoted};
 use nra_format::progress::{Counter, Monitor, Severity, Warning};
-use nra_format::stream::{Ahead, ByteStream};
+use nra_format::stream::{ByteStream, ReadAhead};
 use nra_format::table::{Cleaned, clean};
 use nra_format::tar::{Decoder, Event, Member, MemberKind};
 use nra_format::top::Top;
@@ -24,7 +24,7 @@ const SHOWN_BYTES: usize = 1000;
 
 /// A decoded stream, read ahead by a thread of its own.
 pub(crate) struct StreamSource<'a> {
-    pub(crate) stream: Mutex<Option<Ahead<Box<dyn ByteStream>>>>,
+    pub(crate) stream: Mutex<Option<ReadAhead<Box<dyn ByteStream>>>>,
     pub(crate) shape: Shape,
     /// Bytes read of the input.
     pub(crate) stored: Arc<AtomicU64>,
@@ -95,7 +95,7 @@ impl EntryReader<SourceFact> for StreamReader<'_> {
         let mut content = None;
         let result = match &self.source.shape {
             Shape::Tar => {
-                let mut decoder = Decoder::new().with_names(self.source.names);
+                let mut decoder = Decoder::default().with_names(self.source.names);
                 let result = self.read_tar(place, &mut decoder, &mut stream, &mut content, outlet);
                 // Also for a truncated archive.
                 if !matches!(result, Err(End::Stopped)) {
@@ -152,7 +152,7 @@ impl StreamReader<'_> {
         &mut self,
         place: u32,
         entry: &Entry,
-        stream: &mut Ahead<Box<dyn ByteStream>>,
+        stream: &mut ReadAhead<Box<dyn ByteStream>>,
         content: &mut Option<Content>,
         outlet: &mut Outlet<SourceFact>,
     ) -> Result<(), End> {
@@ -183,7 +183,7 @@ impl StreamReader<'_> {
         for remark in decoder.take_remarks() {
             self.warn(Severity::Degraded, &[], remark);
         }
-        if let Some(remark) = decoder.take_behind() {
+        if let Some(remark) = decoder.take_trailing_remark() {
             self.warn(Severity::Remark, &[], remark);
         }
     }
@@ -192,7 +192,7 @@ impl StreamReader<'_> {
         &mut self,
         place: u32,
         decoder: &mut Decoder,
-        stream: &mut Ahead<Box<dyn ByteStream>>,
+        stream: &mut ReadAhead<Box<dyn ByteStream>>,
         content: &mut Option<Content>,
         outlet: &mut Outlet<SourceFact>,
     ) -> Result<(), End> {
@@ -244,13 +244,7 @@ impl StreamReader<'_> {
         for remark in &member.remarks {
             self.warn(Severity::Degraded, &member.name, remark.clone());
         }
-        let owner = Owner {
-            user_id: member.user_id,
-            group_id: member.group_id,
-            user: member.user.as_slice().into(),
-            group: member.group.as_slice().into(),
-        };
-        let metadata = Metadata { mode: member.mode, owner: Some(owner), attributes: Arc::clone(&member.attributes) };
+        let metadata = member.metadata();
         let kind = member.kind.entry_kind();
         let path = match self.entry_path(&member.name, outlet, place) {
             Named::Entry(path) => path,

@@ -1,4 +1,4 @@
-//! Paths of entries: the only gate for names.
+//! Entry paths. All names pass through this module.
 //!
 //! Spec: nra.md, section 8.1.
 
@@ -35,18 +35,18 @@ pub enum PathError {
 }
 
 impl EntryPath {
-    /// Checks `bytes` and returns them as a path.
+    /// Validates `bytes` and returns them as a path.
     ///
     /// # Errors
     ///
-    /// [`PathError`] says which rule is broken.
+    /// The rule that `bytes` break.
     pub fn new(bytes: impl Into<Box<[u8]>>) -> Result<Self, PathError> {
         let bytes = bytes.into();
         check(&bytes)?;
         Ok(Self(bytes))
     }
 
-    /// Wraps bytes that are known to keep the rules: those of a path that was checked component by component.
+    /// Wraps valid bytes, such as those of a path that was validated by component.
     pub fn from_checked(bytes: impl Into<Box<[u8]>>) -> Self {
         let bytes = bytes.into();
         debug_assert_eq!(check(&bytes), Ok(()));
@@ -58,13 +58,13 @@ impl EntryPath {
         &self.0
     }
 
-    /// Returns the path of the directory that holds this entry, or `None` at the top.
+    /// Returns the path of the parent directory, or `None` at the top.
     pub fn parent(&self) -> Option<EntryPath> {
         let slash = self.0.iter().rposition(|&b| b == b'/')?;
         Some(Self(self.0[..slash].into()))
     }
 
-    /// Returns the directories that this entry lies in, from the bottom up.
+    /// Returns the parent directories, from the innermost to the outermost.
     pub fn above(&self) -> impl Iterator<Item = EntryPath> + use<> {
         std::iter::successors(self.parent(), Self::parent)
     }
@@ -75,19 +75,20 @@ impl EntryPath {
         &self.0[start..]
     }
 
-    /// Returns the components from the top down.
+    /// Returns the components, from the outermost to the innermost.
     pub fn components(&self) -> impl DoubleEndedIterator<Item = &[u8]> {
         self.0.split(|&b| b == b'/')
     }
 
-    /// Returns the path of so many components from the top; `None` for none, all of it where there are not more.
+    /// Returns the path of the first `count` components: `None` if `count` is 0, the whole path if
+    /// it has no more.
     pub fn first(&self, count: usize) -> Option<Self> {
         let mut slashes = self.0.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
         let end = slashes.nth(count.checked_sub(1)?).unwrap_or(self.0.len());
         Some(Self(self.0[..end].into()))
     }
 
-    /// Says whether this entry lies below `directory` (at any depth).
+    /// Returns whether this entry is below `directory`, at any depth.
     pub fn is_below(&self, directory: &EntryPath) -> bool {
         self.0.len() > directory.0.len() && self.0.starts_with(&directory.0) && self.0[directory.0.len()] == b'/'
     }
@@ -96,7 +97,7 @@ impl EntryPath {
     ///
     /// # Errors
     ///
-    /// [`PathError`] when `name` is not a valid component or the result is too long.
+    /// [`PathError`] if `name` is not a valid component or the result is too long.
     pub fn join(&self, name: &[u8]) -> Result<Self, PathError> {
         let mut bytes = Vec::with_capacity(self.0.len() + 1 + name.len());
         bytes.extend_from_slice(&self.0);
@@ -106,8 +107,8 @@ impl EntryPath {
     }
 }
 
-/// Takes away what a path that somebody typed has and one of an entry does not: slashes at the ends and `./` in front. What is left is
-/// empty for the top.
+/// Removes leading `./` and leading and trailing slashes from a typed path. The result is empty for
+/// the top directory.
 pub fn normal(typed: &[u8]) -> &[u8] {
     let mut rest = typed;
     loop {
@@ -119,11 +120,11 @@ pub fn normal(typed: &[u8]) -> &[u8] {
     }
 }
 
-/// Checks `bytes` against the rules for paths.
+/// Validates `bytes` as a path.
 ///
 /// # Errors
 ///
-/// [`PathError`] says which rule is broken.
+/// The rule that `bytes` break.
 pub fn check(bytes: &[u8]) -> Result<(), PathError> {
     if bytes.is_empty() {
         return Err(PathError::Empty);
@@ -146,7 +147,7 @@ pub fn check(bytes: &[u8]) -> Result<(), PathError> {
 
 /// Compares two byte strings in path order: `/` is smaller than every other byte.
 pub fn compare(a: &[u8], b: &[u8]) -> Ordering {
-    // Eight bytes at a time: names of one directory begin alike.
+    // Eight bytes at a time: names in a directory often share a prefix.
     let same = a.chunks_exact(8).zip(b.chunks_exact(8)).take_while(|(x, y)| x == y).count() * 8;
     let rest = a[same..].iter().zip(&b[same..]).position(|(x, y)| x != y);
     match rest.map(|at| same + at) {
@@ -155,7 +156,7 @@ pub fn compare(a: &[u8], b: &[u8]) -> Ordering {
     }
 }
 
-/// Place of a byte in path order.
+/// Returns the position of a byte in path order.
 fn rank(byte: u8) -> u16 {
     if byte == b'/' { 0 } else { u16::from(byte) + 1 }
 }
@@ -197,10 +198,11 @@ impl TryFrom<&str> for EntryPath {
     }
 }
 
-/// Shows bytes of unknown origin as one shell word, without control characters: `plain`, `'with space'`, `$'a\nb'`.
+/// Displays arbitrary bytes as a shell word without control characters: `plain`, `'with space'`,
+/// `$'a\nb'`.
 pub struct Quoted<'a> {
     bytes: &'a [u8],
-    /// Only the last of the three forms.
+    /// Always use the last of the three forms.
     in_dollars: bool,
 }
 
@@ -210,13 +212,13 @@ impl<'a> Quoted<'a> {
         Self { bytes: bytes.as_ref(), in_dollars: false }
     }
 
-    /// Wraps `bytes` to be shown as `$'…'`, whatever they are. [`unquoted`] is the way back.
+    /// Wraps `bytes` for display as `$'…'`. [`unquoted`] is the inverse.
     pub fn in_dollars(bytes: &'a (impl AsRef<[u8]> + ?Sized)) -> Self {
         Self { bytes: bytes.as_ref(), in_dollars: true }
     }
 }
 
-/// Returns the bytes that `$'…'` stands for; `None` when the text has not that form.
+/// Returns the bytes that `$'…'` stands for, or `None` if the text does not have that form.
 pub fn unquoted(text: &[u8]) -> Option<Vec<u8>> {
     let inner = text.strip_prefix(b"$'")?.strip_suffix(b"'")?;
     let mut bytes = Vec::with_capacity(inner.len());
@@ -241,7 +243,8 @@ pub fn unquoted(text: &[u8]) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Says whether `c` could change what a terminal shows around it: controls, and marks that reorder or hide text.
+/// Returns whether `c` can affect the surrounding text on a terminal: controls, and characters that
+/// reorder or hide text.
 pub fn is_unsafe_to_show(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
@@ -289,7 +292,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_begins_with_those_above_it() {
+    fn first_returns_leading_components() {
         let path = EntryPath::try_from("a/bc/d").unwrap();
         let first = |count| path.first(count).map(|path| path.to_string());
         assert_eq!(
@@ -299,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_keep_the_rules() {
+    fn invalid_paths_are_rejected() {
         for good in ["a", "a/b", "...", "a b", "a\u{1b}"] {
             assert!(EntryPath::try_from(good).is_ok(), "{good:?}");
         }
@@ -319,14 +322,14 @@ mod tests {
     }
 
     #[test]
-    fn a_subtree_is_contiguous() {
+    fn subtree_is_contiguous() {
         let mut paths = ["b", "a!", "a/x/y", "a", "a/x", "a0", "a/x!"];
         paths.sort_by(|a, b| compare(a.as_bytes(), b.as_bytes()));
         assert_eq!(paths, ["a", "a/x", "a/x/y", "a/x!", "a!", "a0", "b"]);
     }
 
     #[test]
-    fn what_was_quoted_comes_back() {
+    fn quoting_round_trips() {
         for bytes in [&b""[..], b"a", b"a'b\\n", b"a\nb\t\r\x00\x7f", b"$'a'", b"\xff\xfe", "ä\u{202e}b".as_bytes()] {
             let quoted = Quoted::in_dollars(bytes).to_string();
             assert_eq!(unquoted(quoted.as_bytes()).as_deref(), Some(bytes), "{quoted}");
@@ -337,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn quoting_leaves_no_control_characters() {
+    fn quoted_text_has_no_control_characters() {
         for (bytes, shown) in [
             (&b"plain/x.txt"[..], "plain/x.txt"),
             (b"", "''"),

@@ -1,4 +1,4 @@
-//! Archives: what is in them, without their content.
+//! Describes archives by their entries.
 
 use std::sync::Arc;
 
@@ -10,47 +10,49 @@ use nra_core::entry::Kind;
 use nra_core::error::{Error, Result};
 use nra_core::source::ReadAt;
 
-/// Bound for what the engine keeps of content and of its directory, bytes.
-const CACHE: u64 = 8 << 20;
-/// Length of a compressed stream that is gone through for its listing, bytes.
+/// Limit of the engine's cache and of its index, bytes.
+const MAX_MEMORY: u64 = 8 << 20;
+/// Longest compressed stream that is decoded for its listing, bytes.
 const MAX_STREAM: u64 = 8 << 20;
-/// What it may grow to beyond the first GiB, in times its length.
+/// Maximum ratio of decoded and stored bytes after the first GiB.
 const MAX_RATIO: u64 = 64;
 
-/// How an archive is read.
+/// How the entries of an archive are found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// By its directory, or from header to header.
+    /// Through its index, or by walking its headers.
     Direct,
-    /// From the start to the end.
+    /// By decoding a stream.
     Stream,
 }
 
-/// Returns how an archive is read that starts with these 512 bytes; `None` if they are not the start of one.
-pub fn access(head: &[u8]) -> Option<Access> {
+/// Returns how the entries of an archive are found, or `None` if these first 512 bytes are not
+/// those of an archive.
+pub fn access(first: &[u8]) -> Option<Access> {
     // An empty tar archive has nothing to list.
-    if head.iter().all(|&byte| byte == 0) {
+    if first.iter().all(|&byte| byte == 0) {
         return None;
     }
-    detect(head).map(|engine| match engine {
+    detect(first).map(|engine| match engine {
         Engine::Compressed(_) => Access::Stream,
         _ => Access::Direct,
     })
 }
 
-/// Lists an archive; `None` when it is none.
+/// Lists an archive. Returns `None` if the source is not one.
 pub fn describe(source: &Arc<dyn ReadAt>, access: Access) -> Result<Option<Description>> {
     let mut table = Description::new("archive", &["name", "bytes"]);
     if access == Access::Stream && source.len() > MAX_STREAM {
         table.fact("compressed", format!("{} bytes", source.len()));
-        table.fact("listed", format!("up to {MAX_STREAM} bytes; enter goes in"));
+        table.fact("listed", format!("up to {MAX_STREAM} bytes; press enter to open it"));
         return Ok(Some(table));
     }
-    let options = OpenOptions { cache_bytes: CACHE, index_bytes: CACHE, stream_ratio: MAX_RATIO, ..OpenOptions::default() };
+    let options =
+        OpenOptions { cache_bytes: MAX_MEMORY, index_bytes: MAX_MEMORY, stream_ratio: MAX_RATIO, ..OpenOptions::default() };
     let archive = match crate::registry::open(Arc::clone(source), &options) {
         Ok(archive) => archive,
         Err(Error::KeyNeeded) => {
-            table.fact("encrypted", "enter asks for the password");
+            table.fact("encrypted", "press enter for the password");
             return Ok(Some(table));
         }
         Err(Error::NotAnArchive { .. } | Error::Unsupported { .. }) => return Ok(None),
@@ -58,14 +60,14 @@ pub fn describe(source: &Arc<dyn ReadAt>, access: Access) -> Result<Option<Descr
     };
     table.fact("format", archive.container().to_string());
     table.fact("entries", archive.entry_count().to_string());
-    // A container may know more of its entries than names.
+    // Some containers describe their entries.
     let Description { facts, heads, rows, row_count, .. } = archive.describe(None)?.unwrap_or_default();
     table.facts.extend(facts);
     if !rows.is_empty() {
         return Ok(Some(Description { heads, rows, row_count, ..table }));
     }
     for entry in archive.entries(0..archive.entry_count()).take(MAX_ROWS) {
-        // What does not read is no reason to show nothing.
+        // Entries that cannot be read are skipped.
         let Ok(entry) = entry else { continue };
         let name = String::from_utf8_lossy(entry.path.as_bytes());
         match entry.kind {
@@ -122,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn tensors_of_a_shard_file_are_told() {
+    fn tensors_of_a_shard_file_are_described() {
         let bytes = include_bytes!("../../../tests/fixtures/shard/go_tensorv1.mosh");
         let table = describe_source(&source(bytes.to_vec())).unwrap().unwrap();
         assert_eq!(table.facts[0].1, "Shard 2 (ModelShard)");
@@ -130,10 +132,10 @@ mod tests {
     }
 
     #[test]
-    fn a_long_stream_is_not_gone_through() {
+    fn long_stream_is_not_decoded() {
         let mut bytes = b"\x1f\x8b\x08".to_vec();
         bytes.resize(usize::try_from(MAX_STREAM).unwrap() + 1, 0);
         let table = describe_source(&source(bytes)).unwrap().unwrap();
-        assert!(table.rows.is_empty() && table.facts[1].1.contains("enter goes in"), "{table:?}");
+        assert!(table.rows.is_empty() && table.facts[1].1.contains("press enter to open it"), "{table:?}");
     }
 }

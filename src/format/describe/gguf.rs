@@ -1,32 +1,32 @@
-//! GGUF: keys with values, then the tensors with their places.
+//! Describes GGUF files: metadata and tensors.
 
 use crate::describe::bytes::Cursor;
 use crate::describe::{Description, MAX_ROWS, product, shape};
 use nra_core::error::Result;
 use nra_core::source::ReadAt;
 
-/// Bytes that are gone through in search of the tensors: vocabularies lie in front of them.
+/// Most bytes read before and in the list of tensors, which vocabularies precede.
 const MAX_HEADER: u64 = 64 << 20;
-/// Keys that are shown.
+/// Most metadata entries that are shown.
 const MAX_FACTS: usize = 200;
-/// Bytes of a text that are read.
+/// Bytes of a text that are kept.
 const MAX_TEXT: u64 = 1 << 10;
-/// Dimensions of a tensor.
+/// Most dimensions of a tensor.
 const MAX_DIMENSIONS: u32 = 8;
 
-/// Names of the types of tensors, by number; empty for those that are no more in use.
+/// Names of tensor types by number; empty for obsolete types.
 const TYPES: [&str; 31] = [
     "F32", "F16", "Q4_0", "Q4_1", "", "", "Q5_0", "Q5_1", "Q8_0", "Q8_1", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "Q8_K",
     "IQ2_XXS", "IQ2_XS", "IQ3_XXS", "IQ1_S", "IQ4_NL", "IQ3_S", "IQ2_S", "IQ4_XS", "I8", "I16", "I32", "I64", "F64", "IQ1_M",
     "BF16",
 ];
 
-/// Type number of texts.
+/// Type of texts.
 const TEXT: u32 = 8;
-/// Type number of lists.
+/// Type of lists.
 const LIST: u32 = 9;
 
-/// Returns the length of a value of a plain type, bytes.
+/// Returns the length of a value of a numeric type, bytes.
 fn plain_bytes(kind: u32) -> Option<u64> {
     match kind {
         0 | 1 | 7 => Some(1),
@@ -37,7 +37,7 @@ fn plain_bytes(kind: u32) -> Option<u64> {
     }
 }
 
-/// Reads the start of a text and goes behind it.
+/// Reads a text and returns its start.
 fn text(cursor: &mut Cursor<'_>) -> Result<String> {
     let len = cursor.u64()?;
     let kept = usize::try_from(len.min(MAX_TEXT)).expect("a KiB");
@@ -52,7 +52,7 @@ fn value(cursor: &mut Cursor<'_>, kind: u32) -> Result<String> {
         TEXT => text(cursor),
         LIST => list(cursor),
         _ => {
-            let len = plain_bytes(kind).ok_or_else(|| cursor.wrong(format!("there is no type {kind}")))?;
+            let len = plain_bytes(kind).ok_or_else(|| cursor.corrupt(format!("unknown type {kind}")))?;
             let len = usize::try_from(len).expect("at most eight");
             let bytes: [u8; 8] = cursor.number(len)?.to_le_bytes();
             let [a, b, c, d, ..] = bytes;
@@ -70,7 +70,8 @@ fn value(cursor: &mut Cursor<'_>, kind: u32) -> Result<String> {
     }
 }
 
-/// Goes behind a list and tells what it is a list of. Lists of lists are in no file that is in use.
+/// Skips a list and returns the number and type of its items. Nested lists are not used in
+/// practice.
 fn list(cursor: &mut Cursor<'_>) -> Result<String> {
     let (kind, count) = (cursor.u32()?, cursor.u64()?);
     if kind == TEXT {
@@ -81,16 +82,16 @@ fn list(cursor: &mut Cursor<'_>) -> Result<String> {
         return Ok(format!("{count} texts"));
     }
     let bytes = plain_bytes(kind).and_then(|len| len.checked_mul(count));
-    cursor.skip(bytes.ok_or_else(|| cursor.wrong("a list that cannot be"))?)?;
+    cursor.skip(bytes.ok_or_else(|| cursor.corrupt("an invalid list"))?)?;
     Ok(format!("{count} numbers"))
 }
 
-/// Reads a GGUF file.
+/// Describes a GGUF file.
 pub fn describe(source: &dyn ReadAt) -> Result<Description> {
     let mut cursor = Cursor::new(source, "GGUF header", 4, MAX_HEADER);
     let version = cursor.u32()?;
     if !(2..=3).contains(&version) {
-        return Err(cursor.wrong(format!("version {version}, not 2 or 3")));
+        return Err(cursor.corrupt(format!("version {version} instead of 2 or 3")));
     }
     let (tensors, keys) = (cursor.u64()?, cursor.u64()?);
     let mut table = Description::new("GGUF", &["name", "type", "shape", "elements"]);
@@ -108,7 +109,7 @@ pub fn describe(source: &dyn ReadAt) -> Result<Description> {
         let name = text(&mut cursor)?;
         let dimensions = cursor.u32()?;
         if dimensions > MAX_DIMENSIONS {
-            return Err(cursor.wrong(format!("a tensor of {dimensions} dimensions")));
+            return Err(cursor.corrupt(format!("a tensor of {dimensions} dimensions")));
         }
         let sizes = (0..dimensions).map(|_| cursor.u64()).collect::<Result<Vec<u64>>>()?;
         let kind = cursor.u32()?;
@@ -158,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_and_tensors() {
+    fn metadata_and_tensors_are_described() {
         let table = describe(&MemorySource::new(file())).unwrap();
         assert_eq!(table.rows, [["blk.0.weight", "Q4_K", "4096 × 32", "131072"]]);
         let facts: Vec<&str> = table.facts.iter().map(|(_, value)| value.as_str()).collect();
@@ -166,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_header_is_refused_wherever_it_ends() {
+    fn every_truncation_is_rejected() {
         let file = file();
         for len in 4..file.len() {
             let found = describe(&MemorySource::new(file[..len].to_vec()));

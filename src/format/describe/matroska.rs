@@ -1,33 +1,33 @@
-//! Matroska and WebM: title, length, tracks.
+//! Describes Matroska and WebM files: title, length, tracks.
 
+use crate::describe::bytes::{Element, Walk};
 use crate::describe::{Description, bytes, clock};
 use nra_core::error::Result;
 use nra_core::source::ReadAt;
 
-/// Elements that are gone through.
-const MAX_ELEMENTS: usize = 2_000;
-/// Elements within elements.
+/// Most nested elements.
 const MAX_DEPTH: usize = 5;
-/// Bytes of a value that are looked at.
+/// Bytes of a value that are read.
 const MAX_VALUE: usize = 256;
 
-/// What is known of a track.
+/// A track.
 #[derive(Default)]
 struct Track {
     kind: &'static str,
-    coding: String,
+    codec: String,
     size: (u64, u64),
     hertz: f64,
     channels: u64,
     language: String,
 }
 
-/// Reads a number of one to eight bytes whose first bits tell how many; returns it with its length. `whole` keeps those bits, as names have them.
-fn variable(bytes: &[u8], whole: bool) -> Option<(u64, usize)> {
+/// Parses a number of one to eight bytes, whose count is encoded in the first bits. Returns it with
+/// its length. `with_marker` keeps those bits, which are part of IDs.
+fn variable(bytes: &[u8], with_marker: bool) -> Option<(u64, usize)> {
     let first = *bytes.first()?;
     let len = usize::try_from(first.leading_zeros()).ok()? + 1;
     let number = bytes::big(bytes.get(..len).filter(|_| len <= 8)?);
-    let mask = if whole { u64::MAX } else { (1u64 << (7 * len)) - 1 };
+    let mask = if with_marker { u64::MAX } else { (1u64 << (7 * len)) - 1 };
     Some((number & mask, len))
 }
 
@@ -43,69 +43,60 @@ fn text(value: &[u8]) -> String {
     String::from_utf8_lossy(value).trim_end_matches('\0').to_owned()
 }
 
-/// Reads a file.
+/// Parses the header of an element.
+fn parse(header: &[u8], at: u64, parent_end: u64) -> Option<Element> {
+    let (kind, id_len) = variable(header, true)?;
+    let (len, len_len) = variable(&header[id_len..], false)?;
+    let body = at.saturating_add((id_len + len_len) as u64);
+    // A length of ones is unknown: the element extends to the end of its parent.
+    let is_unknown = len == (1u64 << (7 * len_len)) - 1;
+    Some(Element { kind, body, end: if is_unknown { parent_end } else { body.saturating_add(len) } })
+}
+
+/// Describes a file.
 pub fn describe(source: &dyn ReadAt) -> Result<Description> {
-    let mut table = Description::new("Matroska", &["track", "coding", "", "language"]);
+    let mut table = Description::new("Matroska", &["track", "codec", "", "language"]);
     let mut tracks: Vec<Track> = Vec::new();
-    // Nanoseconds a unit, and units.
+    // Nanoseconds per unit, and units.
     let (mut scale, mut units) = (1_000_000u64, 0.0);
-    let (mut at, mut open) = (0u64, vec![source.len()]);
-    for _ in 0..MAX_ELEMENTS {
-        while open.len() > 1 && open.last().is_some_and(|end| at >= *end) {
-            open.pop();
-        }
-        let end = open.last().copied().unwrap_or(0);
-        let head = bytes::some(source, at, 12)?;
-        let Some((name, front)) = variable(&head, true) else { break };
-        let Some((len, size)) = variable(&head[front..], false) else { break };
-        // A length of ones only is unknown: up to the end of what is around.
-        let unknown = len == (1u64 << (7 * size)) - 1;
-        let body = at.saturating_add(u64::try_from(front + size).expect("a few bytes"));
-        let behind = if unknown { end } else { body.saturating_add(len).min(end) };
-        let value =
-            || bytes::some(source, body, usize::try_from(behind.saturating_sub(body)).unwrap_or(usize::MAX).min(MAX_VALUE));
-        let short = || Ok::<_, nra_core::error::Error>(bytes::big(&value()?[..]));
-        match (name, tracks.last_mut()) {
-            // Content begins: what describes it is in front.
-            (0x1f43_b675, _) => break,
-            // The heads, the segment, facts about it, tracks, and what is in a track.
-            (0x1a45_dfa3 | 0x1853_8067 | 0x1549_a966 | 0x1654_ae6b | 0xae | 0xe0 | 0xe1, _) if open.len() <= MAX_DEPTH => {
-                if name == 0xae {
-                    tracks.push(Track::default());
-                }
-                open.push(behind);
-                at = body;
-                continue;
+    bytes::walk(source, MAX_DEPTH, parse, |element| {
+        let value = || element.read(source, MAX_VALUE);
+        let number = || Ok::<_, nra_core::error::Error>(bytes::big(&value()?[..]));
+        match (element.kind, tracks.last_mut()) {
+            // The content starts; its description precedes it.
+            (0x1f43_b675, _) => return Ok(Walk::Stop),
+            (0xae, _) => {
+                tracks.push(Track::default());
+                return Ok(Walk::Enter);
             }
+            // EBML header, segment, segment information, tracks, and the settings of a track.
+            (0x1a45_dfa3 | 0x1853_8067 | 0x1549_a966 | 0x1654_ae6b | 0xe0 | 0xe1, _) => return Ok(Walk::Enter),
             (0x4282, _) if value()? == b"webm" => table.format = "WebM",
-            (0x002a_d7b1, _) => scale = short()?,
+            (0x002a_d7b1, _) => scale = number()?,
             (0x4489, _) => units = float(&value()?),
             (0x7ba9, _) => table.fact("title", text(&value()?)),
             (0x5741, _) => table.fact("written by", text(&value()?)),
             (0x83, Some(track)) => {
-                track.kind = match short()? {
+                track.kind = match number()? {
                     1 => "video",
                     2 => "audio",
                     17 => "text",
                     _ => "other",
                 };
             }
-            (0x86, Some(track)) => track.coding = text(&value()?),
-            (0xb0, Some(track)) => track.size.0 = short()?,
-            (0xba, Some(track)) => track.size.1 = short()?,
+            (0x86, Some(track)) => track.codec = text(&value()?),
+            (0xb0, Some(track)) => track.size.0 = number()?,
+            (0xba, Some(track)) => track.size.1 = number()?,
             (0xb5, Some(track)) => track.hertz = float(&value()?),
-            (0x9f, Some(track)) => track.channels = short()?,
+            (0x9f, Some(track)) => track.channels = number()?,
             (0x0022_b59c, Some(track)) => track.language = text(&value()?),
             _ => {}
         }
-        if behind <= at {
-            break;
-        }
-        at = behind;
-    }
+        Ok(Walk::Next)
+    })?;
     let tenths = units * scale as f64 / 1e8;
     if tenths.is_finite() && tenths >= 1.0 {
-        // A conversion that saturates: a length beyond all measure is shown as one.
+        // The conversion saturates at an absurd length.
         table.fact("length", clock(tenths as u128));
     }
     for track in &tracks {
@@ -114,7 +105,7 @@ pub fn describe(source: &dyn ReadAt) -> Result<Description> {
             "audio" => format!("{:.0} Hz, {} channels", track.hertz, track.channels.max(1)),
             _ => String::new(),
         };
-        table.row(&[track.kind, &track.coding, &detail, &track.language]);
+        table.row(&[track.kind, &track.codec, &detail, &track.language]);
     }
     Ok(table)
 }
@@ -146,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn tracks_of_a_film() {
+    fn tracks_are_described() {
         let table = describe(&MemorySource::new(film())).unwrap();
         assert_eq!(table.format, "WebM");
         assert_eq!(table.facts, [("length".to_owned(), "1:01.5".to_owned())]);
@@ -154,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn elements_that_lie_do_no_harm() {
+    fn damaged_elements_never_panic() {
         let film = film();
         for at in 0..film.len() {
             for value in [0, 1, 0x40, 0xff] {

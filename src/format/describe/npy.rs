@@ -1,29 +1,30 @@
-//! NPY: one array behind a header that is a Python dictionary.
+//! Describes NPY files: an array after a header that is a Python dictionary.
 
 use crate::describe::{Description, Elements, bytes, known, product};
 use nra_core::error::{Error, Result};
 use nra_core::source::ReadAt;
 
-/// Length of the dictionary that is read, bytes.
+/// Longest header that is read, bytes.
 const MAX_HEADER: u64 = 1 << 20;
-/// Name for messages.
+/// The structure in error messages.
 const HEADER: &str = "NPY header";
 
-/// What a header says.
+/// A parsed header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Array {
-    /// Type of an element as numpy writes it: `<f4`; a list for records.
+    /// Type of an element in numpy's notation: `<f4`, or a list for records.
     pub descr: String,
-    /// Columns lie together, not rows.
+    /// The array is stored column by column.
     pub fortran: bool,
     /// Sizes of the dimensions.
     pub shape: Vec<u64>,
-    /// Where the elements begin, bytes.
+    /// Offset of the elements.
     pub data: u64,
 }
 
 impl Array {
-    /// Returns the name of the type: `float32`, or what the header has where it is no plain one.
+    /// Returns the name of the type, such as `float32`, or numpy's notation if it is not a simple
+    /// type.
     pub fn dtype(&self) -> String {
         let mut chars = self.descr.chars();
         let order = chars.next();
@@ -53,8 +54,8 @@ impl Array {
         }
     }
 
-    /// Returns how many elements there are.
-    pub fn elements(&self) -> Option<u64> {
+    /// Returns the number of elements.
+    fn elements(&self) -> Option<u64> {
         product(&self.shape)
     }
 
@@ -64,17 +65,17 @@ impl Array {
     }
 }
 
-/// Reads the header at the start of a source.
+/// Parses the header at the start of a source.
 pub fn array(source: &dyn ReadAt) -> Result<Array> {
-    let head = bytes::some(source, 0, 12)?;
-    let (len, at) = match head.as_slice() {
+    let start = bytes::up_to(source, 0, 12)?;
+    let (len, at) = match start.as_slice() {
         [.., 1, _, a, b, _, _] => (bytes::little(&[*a, *b]), 10),
         [.., 2 | 3, _, a, b, c, d] => (bytes::little(&[*a, *b, *c, *d]), 12),
-        _ => return Err(Error::corrupt(HEADER, 0, "it has another version than 1 to 3")),
+        _ => return Err(Error::corrupt(HEADER, 0, "its version is not 1 to 3")),
     };
     let header = bytes::exactly(source, HEADER, at, len, MAX_HEADER)?;
     let header = String::from_utf8_lossy(&header);
-    let missing = |what: &str| Error::corrupt(HEADER, at, format!("there is no {what}"));
+    let missing = |what: &str| Error::corrupt(HEADER, at, format!("{what} is missing"));
     let descr = value(&header, "descr").ok_or_else(|| missing("descr"))?;
     let sizes = value(&header, "shape").ok_or_else(|| missing("shape"))?;
     let sizes = sizes.trim_matches(['(', ')', '[', ']']).split(',').map(str::trim).filter(|size| !size.is_empty());
@@ -82,12 +83,12 @@ pub fn array(source: &dyn ReadAt) -> Result<Array> {
     Ok(Array {
         descr: descr.trim_matches(['\'', '"']).to_owned(),
         fortran: value(&header, "fortran_order") == Some("True"),
-        shape: shape.map_err(|_| Error::corrupt(HEADER, at, "the shape is no list of numbers"))?,
+        shape: shape.map_err(|_| Error::corrupt(HEADER, at, "the shape is not a list of numbers"))?,
         data: at + len,
     })
 }
 
-/// Finds the value of a key of a dictionary in Python's notation.
+/// Finds the value of a key in a Python dictionary.
 fn value<'a>(dictionary: &'a str, key: &str) -> Option<&'a str> {
     let (mut depth, mut quote, mut start) = (0i64, None, None);
     let mut is_wanted = false;
@@ -129,16 +130,16 @@ fn value<'a>(dictionary: &'a str, key: &str) -> Option<&'a str> {
     None
 }
 
-/// Reads an NPY file.
+/// Describes an NPY file.
 pub fn describe(source: &dyn ReadAt) -> Result<Description> {
     let array = array(source)?;
     let mut table = Description::new("NPY", &[]);
     table.array(Elements { dtype: array.dtype(), shape: array.shape.clone() });
     table.fact("bytes", known(array.bytes()));
     table.fact("order", if array.fortran { "column by column (Fortran)" } else { "row by row (C)" });
-    let there = source.len() - array.data;
-    if array.bytes().is_some_and(|bytes| bytes != there) {
-        table.fact("but", format!("{there} bytes are there"));
+    let available = source.len() - array.data;
+    if array.bytes().is_some_and(|bytes| bytes != available) {
+        table.fact("bytes in file", available.to_string());
     }
     Ok(table)
 }
@@ -148,7 +149,7 @@ mod tests {
     use super::*;
     use nra_core::source::MemorySource;
 
-    /// Returns an NPY file of version 1 with a header and so many bytes of elements.
+    /// Returns an NPY file of version 1 with a header and `data` bytes of elements.
     pub fn file(header: &str, data: usize) -> Vec<u8> {
         let mut bytes = b"\x93NUMPY\x01\0".to_vec();
         bytes.extend(u16::try_from(header.len()).unwrap().to_le_bytes());
@@ -162,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_as_numpy_writes_them() {
+    fn numpy_headers_are_parsed() {
         let array = read("{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }      \n").unwrap();
         assert_eq!((array.dtype().as_str(), array.fortran, array.bytes()), ("float32", false, Some(48)));
         let array = read("{'descr': [('a,b', '<i4'), ('shape', '|S3')], 'fortran_order': True, 'shape': (7,), }").unwrap();
@@ -174,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_headers_are_refused() {
+    fn invalid_headers_are_rejected() {
         for header in ["", "{}", "{'descr': '<f4'}", "{'descr': '<f4', 'shape': (x,)}", "}}}}", "{'a': 'b', ']"] {
             assert!(matches!(read(header), Err(Error::Corrupt { .. })), "{header}");
         }
@@ -183,9 +184,9 @@ mod tests {
     }
 
     #[test]
-    fn missing_elements_are_told() {
+    fn missing_elements_are_reported() {
         let source = MemorySource::new(file("{'descr': '<f8', 'fortran_order': False, 'shape': (2,), }", 9));
         let table = describe(&source).unwrap();
-        assert_eq!(table.facts.last().unwrap(), &("but".to_owned(), "9 bytes are there".to_owned()));
+        assert_eq!(table.facts.last().unwrap(), &("bytes in file".to_owned(), "9".to_owned()));
     }
 }

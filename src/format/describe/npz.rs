@@ -2,29 +2,30 @@
 
 use std::sync::Arc;
 
-use crate::describe::{Description, known, npy, shape};
+use crate::describe::{Description, bytes, known, npy, shape};
 use nra_core::archive::{Archive, OpenOptions};
 use nra_core::entry::{Entry, Kind};
 use nra_core::error::Result;
 use nra_core::source::{MemorySource, ReadAt};
 
-/// Arrays whose headers are read.
+/// Most arrays whose headers are read.
 const MAX_ARRAYS: usize = 200;
-/// Bytes of an array that are decoded for its header: numpy writes 128 unless the type is a long record.
-const START: u64 = 4 << 10;
-/// Bound for what the zip engine keeps of content and of its directory, bytes.
-const CACHE: u64 = 4 << 20;
+/// Bytes of an array decoded for its header. numpy's header has 128 bytes unless the type is a long
+/// record.
+const START_LEN: u64 = 4 << 10;
+/// Limit of the zip engine's cache and of its index, bytes.
+const MAX_MEMORY: u64 = 4 << 20;
 
-/// Says whether a zip archive begins with an NPY file.
-pub fn is_npz(head: &[u8]) -> bool {
-    let len = head.get(26..28).map_or(0, |len| usize::from(len[0]) | usize::from(len[1]) << 8);
-    // A longer name is not whole here; the directory at the end of the file has it.
-    head.get(30..30 + len).map_or(len > 0, |name| name.ends_with(b".npy"))
+/// Returns whether a zip archive starts with an NPY file.
+pub fn is_npz(first: &[u8]) -> bool {
+    let len = usize::try_from(bytes::little_at(first, 26, 2)).expect("two bytes");
+    // A longer name is truncated here; the full name is in the central directory.
+    first.get(30..30 + len).map_or(len > 0, |name| name.ends_with(b".npy"))
 }
 
-/// Reads an NPZ file.
+/// Describes an NPZ file.
 pub fn describe(source: &Arc<dyn ReadAt>) -> Result<Description> {
-    let options = OpenOptions { cache_bytes: CACHE, index_bytes: CACHE, ..OpenOptions::default() };
+    let options = OpenOptions { cache_bytes: MAX_MEMORY, index_bytes: MAX_MEMORY, ..OpenOptions::default() };
     let archive = crate::registry::open(Arc::clone(source), &options)?;
     let mut table = Description::new("NPZ", &["name", "type", "shape", "bytes"]);
     let mut others = 0u64;
@@ -38,7 +39,7 @@ pub fn describe(source: &Arc<dyn ReadAt>) -> Result<Description> {
             continue;
         };
         let name = String::from_utf8_lossy(name);
-        match (seen < MAX_ARRAYS).then(|| start(&*archive, &entry)).transpose() {
+        match (seen < MAX_ARRAYS).then(|| read_header(&*archive, &entry)).transpose() {
             Ok(Some(array)) => table.row(&[&name, &array.dtype(), &shape(&array.shape), &known(array.bytes())]),
             Ok(None) => table.row(&[&name, "", "", &entry.size.to_string()]),
             Err(_) => table.row(&[&name, "not an array", "", &entry.size.to_string()]),
@@ -51,11 +52,11 @@ pub fn describe(source: &Arc<dyn ReadAt>) -> Result<Description> {
     Ok(table)
 }
 
-fn start(archive: &dyn Archive, entry: &Entry) -> Result<npy::Array> {
-    let mut head = vec![0; usize::try_from(entry.size.min(START)).expect("a few KiB")];
-    let read = archive.read_at(entry, 0, &mut head)?;
-    head.truncate(read);
-    npy::array(&MemorySource::new(head))
+fn read_header(archive: &dyn Archive, entry: &Entry) -> Result<npy::Array> {
+    let mut start = vec![0; usize::try_from(entry.size.min(START_LEN)).expect("a few KiB")];
+    let read = archive.read_at(entry, 0, &mut start)?;
+    start.truncate(read);
+    npy::array(&MemorySource::new(start))
 }
 
 #[cfg(test)]
@@ -68,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn arrays_stored_and_deflated() {
+    fn stored_and_deflated_arrays_are_described() {
         let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
         for (name, method) in [("a", CompressionMethod::Stored), ("b/c", CompressionMethod::Deflated)] {
             zip.start_file(format!("{name}.npy"), SimpleFileOptions::default().compression_method(method)).unwrap();

@@ -1,4 +1,4 @@
-//! Parquet: columns and row groups, from the footer alone.
+//! Describes Parquet files: columns and row groups, from the footer.
 
 use std::collections::HashMap;
 
@@ -7,18 +7,18 @@ use crate::describe::{Description, MAX_ROWS, bytes};
 use nra_core::error::{Error, Result};
 use nra_core::source::ReadAt;
 
-/// Length of the footer that is read, bytes.
+/// Longest footer that is read, bytes.
 const MAX_FOOTER: u64 = 8 << 20;
-/// Name for messages.
+/// The structure in error messages.
 const FOOTER: &str = "Parquet footer";
-/// Keys with values that are shown.
+/// Most metadata entries that are shown.
 const MAX_FACTS: usize = 20;
 
 const TYPES: [&str; 8] = ["boolean", "int32", "int64", "int96", "float", "double", "bytes", "fixed bytes"];
 const CODECS: [&str; 8] = ["none", "snappy", "gzip", "lzo", "brotli", "lz4", "zstd", "lz4 raw"];
 const REPETITIONS: [&str; 3] = ["required", "optional", "repeated"];
-/// What older writers call the meaning of a column.
-const MEANINGS: [&str; 22] = [
+/// Converted types, which older writers use for logical types.
+const CONVERTED_TYPES: [&str; 22] = [
     "text",
     "map",
     "key and value",
@@ -43,17 +43,17 @@ const MEANINGS: [&str; 22] = [
     "interval",
 ];
 
-/// A node of the schema.
+/// A node of the schema tree.
 #[derive(Default)]
 struct Node {
     name: String,
     kind: Option<i64>,
     repetition: Option<i64>,
-    meaning: Option<i64>,
+    converted_type: Option<i64>,
     children: i64,
 }
 
-/// What the row groups say of a column.
+/// The totals of a column in the row groups.
 #[derive(Default)]
 struct Stored {
     raw: u64,
@@ -65,18 +65,18 @@ fn word(words: &[&'static str], number: Option<i64>) -> &'static str {
     number.and_then(|number| usize::try_from(number).ok()).and_then(|number| words.get(number)).copied().unwrap_or("")
 }
 
-/// Reads a Parquet file.
+/// Describes a Parquet file.
 pub fn describe(source: &dyn ReadAt) -> Result<Description> {
-    let tail_at = source.len().checked_sub(8).filter(|at| *at >= 4);
-    let tail_at = tail_at.ok_or_else(|| Error::corrupt(FOOTER, 0, "the file is too short"))?;
-    let tail = bytes::some(source, tail_at, 8)?;
-    if tail[4..] != *b"PAR1" {
-        return Err(Error::corrupt(FOOTER, tail_at, "the file does not end with PAR1: it is cut, or its footer is encrypted"));
+    let end_at = source.len().checked_sub(8).filter(|at| *at >= 4);
+    let end_at = end_at.ok_or_else(|| Error::corrupt(FOOTER, 0, "the file is too short"))?;
+    let end = bytes::up_to(source, end_at, 8)?;
+    if end[4..] != *b"PAR1" {
+        let detail = "the file does not end with PAR1: it is truncated, or its footer is encrypted";
+        return Err(Error::corrupt(FOOTER, end_at, detail));
     }
-    let len = bytes::little(&tail[..4]);
-    let at = tail_at.checked_sub(len).ok_or_else(|| Error::corrupt(FOOTER, tail_at, "it is longer than the file"))?;
-    let footer = bytes::exactly(source, FOOTER, at, len, MAX_FOOTER)?;
-    read(&footer)
+    let len = bytes::little(&end[..4]);
+    let at = end_at.checked_sub(len).ok_or_else(|| Error::corrupt(FOOTER, end_at, "it is longer than the file"))?;
+    read(&bytes::exactly(source, FOOTER, at, len, MAX_FOOTER)?)
 }
 
 fn read(footer: &[u8]) -> Result<Description> {
@@ -111,7 +111,7 @@ fn read(footer: &[u8]) -> Result<Description> {
                 }
                 Ok(false)
             })?),
-            (6, Kind::Bytes) => facts.insert(0, ("made by".to_owned(), reader.text()?)),
+            (6, Kind::Bytes) => facts.insert(0, ("written by".to_owned(), reader.text()?)),
             _ => return Ok(false),
         }
         Ok(true)
@@ -120,7 +120,7 @@ fn read(footer: &[u8]) -> Result<Description> {
     table.fact("row groups", groups.to_string());
     add_rows(&nodes, &columns, &mut table);
     if node_count > nodes.len() as u64 {
-        table.fact("but", format!("{} parts of the schema are not shown", node_count - nodes.len() as u64));
+        table.fact("not shown", format!("{} parts of the schema", node_count - nodes.len() as u64));
     }
     facts.iter().for_each(|(label, value)| table.fact(label, value.as_str()));
     Ok(table)
@@ -134,7 +134,7 @@ fn node(reader: &mut Reader<'_>) -> Result<Node> {
             (3, Kind::Number) => node.repetition = Some(reader.number()?),
             (4, Kind::Bytes) => node.name = super::short(&reader.text()?),
             (5, Kind::Number) => node.children = reader.number()?,
-            (6, Kind::Number) => node.meaning = Some(reader.number()?),
+            (6, Kind::Number) => node.converted_type = Some(reader.number()?),
             _ => return Ok(false),
         }
         Ok(true)
@@ -155,7 +155,7 @@ fn pair(reader: &mut Reader<'_>) -> Result<(String, String)> {
     Ok(pair)
 }
 
-/// Adds what a row group says of its columns.
+/// Adds the columns of a row group.
 fn group(reader: &mut Reader<'_>, columns: &mut HashMap<String, Stored>) -> Result<()> {
     reader.structure(&mut |reader, id, kind| {
         if (id, kind) != (1, Kind::List) {
@@ -209,9 +209,9 @@ fn chunk(reader: &mut Reader<'_>) -> Result<(String, Stored)> {
     Ok((path, stored))
 }
 
-/// Turns the schema, a tree written parents first, into rows: leaves by their whole path.
+/// Adds rows for the leaves of the schema tree, which is stored in pre-order.
 fn add_rows(nodes: &[Node], columns: &HashMap<String, Stored>, table: &mut Description) {
-    // Length of the path of each open group, and how many of its children are still to come.
+    // The open groups: length of the path, and number of remaining children.
     let mut open: Vec<(usize, i64)> = Vec::new();
     let mut path = String::new();
     for node in nodes.iter().skip(1) {
@@ -230,8 +230,8 @@ fn add_rows(nodes: &[Node], columns: &HashMap<String, Stored>, table: &mut Descr
             open.push((path.len(), node.children));
             continue;
         }
-        let (kind, meaning) = (word(&TYPES, node.kind), word(&MEANINGS, node.meaning));
-        let kind = if meaning.is_empty() { kind.to_owned() } else { format!("{kind} ({meaning})") };
+        let (kind, converted) = (word(&TYPES, node.kind), word(&CONVERTED_TYPES, node.converted_type));
+        let kind = if converted.is_empty() { kind.to_owned() } else { format!("{kind} ({converted})") };
         let stored = columns.get(&path);
         let number = |of: fn(&Stored) -> u64| stored.map_or_else(String::new, |stored| of(stored).to_string());
         let codec = word(&CODECS, stored.and_then(|stored| stored.codec));
@@ -245,12 +245,12 @@ mod tests {
     use super::*;
     use nra_core::source::MemorySource;
 
-    /// Written by the crate `parquet` 60: two row groups of `message m { required int64 id; optional group who { optional binary name
-    /// (UTF8); repeated double score; } }`.
+    /// Written by the crate `parquet` 60: two row groups of `message m { required int64 id;
+    /// optional group who { optional binary name (UTF8); repeated double score; } }`.
     const SMALL: &[u8] = include_bytes!("small.parquet");
 
     #[test]
-    fn columns_of_a_real_file() {
+    fn columns_are_described() {
         let table = describe(&MemorySource::new(SMALL.to_vec())).unwrap();
         let columns: Vec<[&str; 4]> =
             table.rows.iter().map(|row| [row[0].as_str(), row[1].as_str(), row[2].as_str(), row[3].as_str()]).collect();
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_footer_does_no_harm() {
+    fn damaged_footer_never_panics() {
         for at in 4..SMALL.len() {
             for flip in [0xff, 0x80, 0x01] {
                 let mut bytes = SMALL.to_vec();

@@ -1,4 +1,4 @@
-//! Safetensors: a JSON object with the place of each tensor, in front of the tensors.
+//! Describes safetensors files, which start with a JSON object of tensors.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,14 +10,14 @@ use crate::describe::{Description, MAX_ROWS, bytes, known, product, shape};
 use nra_core::error::{Error, Result};
 use nra_core::source::ReadAt;
 
-/// Length of the JSON that is read, bytes: that of some 80,000 tensors.
+/// Longest header that is read, bytes: that of some 80,000 tensors.
 const MAX_HEADER: u64 = 8 << 20;
-/// Entries of the metadata that are shown.
+/// Most metadata entries that are shown.
 const MAX_FACTS: usize = 50;
-/// Name for messages.
+/// The structure in error messages.
 const HEADER: &str = "safetensors header";
 
-/// What is said of a tensor.
+/// A tensor in the header.
 #[derive(Deserialize)]
 struct Tensor {
     dtype: String,
@@ -25,25 +25,26 @@ struct Tensor {
     data_offsets: (u64, u64),
 }
 
-/// The tensors by name and the metadata, gathered while the JSON is read.
-struct Gathered(Description, BTreeMap<String, u64>, Option<u64>);
+/// The description, the number of tensors per type, and the number of elements, collected while
+/// parsing.
+struct Collected(Description, BTreeMap<String, u64>, Option<u64>);
 
-impl<'de> Deserialize<'de> for Gathered {
+impl<'de> Deserialize<'de> for Collected {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(Gather)
+        deserializer.deserialize_map(Collector)
     }
 }
 
-struct Gather;
+struct Collector;
 
-impl<'de> Visitor<'de> for Gather {
-    type Value = Gathered;
+impl<'de> Visitor<'de> for Collector {
+    type Value = Collected;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("tensors by name")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Gathered, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Collected, A::Error> {
         let mut table = Description::new("safetensors", &["name", "type", "shape", "bytes"]);
         let (mut types, mut elements) = (BTreeMap::new(), Some(0u64));
         while let Some(name) = map.next_key::<String>()? {
@@ -52,7 +53,7 @@ impl<'de> Visitor<'de> for Gather {
                 facts.iter().take(MAX_FACTS).for_each(|(label, value)| table.fact(label, value.as_str()));
                 continue;
             }
-            // Rows that are not kept are not looked at either.
+            // Tensors past the limit are not parsed.
             if table.rows.len() == MAX_ROWS {
                 map.next_value::<IgnoredAny>()?;
                 table.row_count += 1;
@@ -67,17 +68,16 @@ impl<'de> Visitor<'de> for Gather {
                 *types.entry(tensor.dtype).or_default() += 1;
             }
         }
-        Ok(Gathered(table, types, elements))
+        Ok(Collected(table, types, elements))
     }
 }
 
-/// Reads a safetensors file.
+/// Describes a safetensors file.
 pub fn describe(source: &dyn ReadAt) -> Result<Description> {
     let len = bytes::little(&bytes::exactly(source, HEADER, 0, 8, 8)?);
     let header = bytes::exactly(source, HEADER, 8, len, MAX_HEADER)?;
-    let gathered: Gathered = serde_json::from_slice(&header)
-        .map_err(|error| Error::corrupt(HEADER, 8, format!("it is not as it should be: {error}")))?;
-    let Gathered(mut table, types, elements) = gathered;
+    let collected = serde_json::from_slice(&header);
+    let Collected(mut table, types, elements) = collected.map_err(|error| Error::corrupt(HEADER, 8, error.to_string()))?;
     table.fact("tensors", table.row_count.to_string());
     if let Some(elements) = elements {
         table.fact("elements", elements.to_string());
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn tensors_in_the_order_of_the_header() {
+    fn tensors_are_listed_in_header_order() {
         let table = read(
             r#"{"__metadata__":{"format":"pt"},"z":{"dtype":"BF16","shape":[2,3],"data_offsets":[0,12]},"a":{"dtype":"F32","shape":[],"data_offsets":[12,16]}}"#,
         )
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_headers_are_refused() {
+    fn invalid_headers_are_rejected() {
         for json in ["{", "{\"a\":1}", "[]", "{\"a\":{\"dtype\":\"F32\",\"shape\":[-1],\"data_offsets\":[0,1]}}"] {
             assert!(matches!(read(json), Err(Error::Corrupt { .. })), "{json}");
         }
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn so_many_tensors_are_counted_not_kept() {
+    fn tensors_past_the_limit_are_counted() {
         let rows: Vec<String> =
             (0..MAX_ROWS + 7).map(|number| format!(r#""{number}":{{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}"#)).collect();
         let table = read(&format!("{{{}}}", rows.join(","))).unwrap();

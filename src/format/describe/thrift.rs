@@ -1,86 +1,62 @@
-//! Thrift's compact notation, gone through field by field without building anything.
+//! Parses Thrift's compact protocol field by field.
 
 use nra_core::error::{Error, Result};
+use nra_core::wire::{Cursor, Malformed};
 
-/// Structures within structures that are followed.
+/// Most nested structures.
 const MAX_DEPTH: usize = 32;
-/// Name for messages.
+/// The structure in error messages.
 const STRUCTURE: &str = "Parquet footer";
 
-/// Type of a value in the notation.
+/// Type of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// True or false; the field itself says which.
+    /// True or false, encoded in the type.
     Bool,
     /// One byte.
     Byte,
-    /// A number of 16 to 64 bits.
+    /// A 16 to 64-bit number.
     Number,
     /// Eight bytes.
     Double,
-    /// Bytes.
+    /// Bytes or text.
     Bytes,
-    /// A list, or a set.
+    /// A list or set.
     List,
-    /// Fields.
+    /// A structure of fields.
     Structure,
 }
 
-/// A place in the bytes.
+/// A parser at a position in the bytes.
 pub struct Reader<'a> {
-    bytes: &'a [u8],
-    at: usize,
+    rest: Cursor<'a>,
+    len: usize,
     depth: usize,
 }
 
 impl<'a> Reader<'a> {
-    /// Begins with the first byte.
+    /// Starts at the first byte.
     pub fn new(bytes: &'a [u8]) -> Self {
-        Self { bytes, at: 0, depth: 0 }
+        Self { rest: Cursor::new(bytes), len: bytes.len(), depth: 0 }
     }
 
-    /// Returns an error about this place.
-    pub fn wrong(&self, detail: impl Into<String>) -> Error {
-        Error::corrupt(STRUCTURE, self.at as u64, detail)
+    /// Returns an error about the current position.
+    fn corrupt(&self, detail: impl Into<String>) -> Error {
+        Error::corrupt(STRUCTURE, (self.len - self.rest.remaining()) as u64, detail)
     }
 
-    fn byte(&mut self) -> Result<u8> {
-        let byte = *self.bytes.get(self.at).ok_or_else(|| self.wrong("it ends early"))?;
-        self.at += 1;
-        Ok(byte)
+    fn read<T>(&mut self, read: impl FnOnce(&mut Cursor<'a>) -> Result<T, Malformed>) -> Result<T> {
+        read(&mut self.rest).map_err(|detail| self.corrupt(detail))
     }
 
-    fn take(&mut self, len: u64) -> Result<&'a [u8]> {
-        let end = usize::try_from(len).ok().and_then(|len| self.at.checked_add(len)).filter(|end| *end <= self.bytes.len());
-        let end = end.ok_or_else(|| self.wrong("it ends early"))?;
-        let bytes = &self.bytes[self.at..end];
-        self.at = end;
-        Ok(bytes)
-    }
-
-    fn unsigned(&mut self) -> Result<u64> {
-        let mut number = 0u64;
-        for shift in (0..64).step_by(7) {
-            let byte = self.byte()?;
-            number |= u64::from(byte & 0x7f) << shift;
-            if byte & 0x80 == 0 {
-                return Ok(number);
-            }
-        }
-        Err(self.wrong("a number of more than 64 bits"))
-    }
-
-    /// Reads a number.
+    /// Reads a signed number.
     pub fn number(&mut self) -> Result<i64> {
-        let number = self.unsigned()?;
-        let half = i64::try_from(number >> 1).expect("63 bits");
-        Ok(if number & 1 == 1 { -1 - half } else { half })
+        self.read(Cursor::sv)
     }
 
     /// Reads bytes.
     pub fn bytes(&mut self) -> Result<&'a [u8]> {
-        let len = self.unsigned()?;
-        self.take(len)
+        self.read(|rest| rest.bytes("a text", usize::MAX))
     }
 
     /// Reads bytes as text.
@@ -97,24 +73,25 @@ impl<'a> Reader<'a> {
             8 => Kind::Bytes,
             9 | 10 => Kind::List,
             12 => Kind::Structure,
-            _ => return Err(self.wrong(format!("a value of type {number}"))),
+            _ => return Err(self.corrupt(format!("unknown type {number}"))),
         })
     }
 
-    /// Hands the fields of a structure to `field`, which reads the value or returns `false` to have it skipped.
+    /// Passes the fields of a structure to `field`, which reads the value or returns `false` to
+    /// skip it.
     pub fn structure(&mut self, field: &mut dyn FnMut(&mut Self, i64, Kind) -> Result<bool>) -> Result<()> {
         self.deeper()?;
         let mut id = 0i64;
         loop {
-            let head = self.byte()?;
-            if head == 0 {
+            let header = self.read(Cursor::u8)?;
+            if header == 0 {
                 break;
             }
-            id = match head >> 4 {
+            id = match header >> 4 {
                 0 => self.number()?,
                 step => id.saturating_add(i64::from(step)),
             };
-            let kind = self.kind(head & 0x0f)?;
+            let kind = self.kind(header & 0x0f)?;
             if !field(self, id, kind)? {
                 self.skip(kind, false)?;
             }
@@ -123,18 +100,19 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Hands the items of a list to `item`, which reads them or returns `false` to have them skipped. Returns how many there are.
+    /// Passes the items of a list to `item`, which reads them or returns `false` to skip them.
+    /// Returns their number.
     pub fn list(&mut self, item: &mut dyn FnMut(&mut Self, Kind) -> Result<bool>) -> Result<u64> {
         self.deeper()?;
-        let head = self.byte()?;
-        let count = match head >> 4 {
-            15 => self.unsigned()?,
+        let header = self.read(Cursor::u8)?;
+        let count = match header >> 4 {
+            15 => self.read(Cursor::uv)?,
             count => u64::from(count),
         };
-        let kind = self.kind(head & 0x0f)?;
-        // Every item takes a byte at least.
-        if count > (self.bytes.len() - self.at) as u64 {
-            return Err(self.wrong(format!("a list of {count} items")));
+        let kind = self.kind(header & 0x0f)?;
+        // Each item takes at least one byte.
+        if count > self.rest.remaining() as u64 {
+            return Err(self.corrupt(format!("a list of {count} items exceeds the footer")));
         }
         for _ in 0..count {
             if !item(self, kind)? {
@@ -147,18 +125,18 @@ impl<'a> Reader<'a> {
 
     fn deeper(&mut self) -> Result<()> {
         self.depth += 1;
-        if self.depth > MAX_DEPTH { Err(self.wrong("structures lie too deep in each other")) } else { Ok(()) }
+        if self.depth > MAX_DEPTH { Err(self.corrupt("structures are nested too deeply")) } else { Ok(()) }
     }
 
-    /// Goes behind a value. Truth takes a byte only in a list.
+    /// Skips a value. A boolean takes a byte only in a list.
     fn skip(&mut self, kind: Kind, in_list: bool) -> Result<()> {
         match kind {
             Kind::Bool if !in_list => {}
-            Kind::Bool | Kind::Byte => drop(self.byte()?),
-            Kind::Number => drop(self.unsigned()?),
-            Kind::Double => drop(self.take(8)?),
+            Kind::Bool | Kind::Byte => drop(self.read(Cursor::u8)?),
+            Kind::Number => drop(self.read(Cursor::uv)?),
+            Kind::Double => drop(self.read(|rest| rest.take(8))?),
             Kind::Bytes => drop(self.bytes()?),
-            // As deep as `deeper` allows.
+            // `deeper` limits the depth.
             Kind::List => drop(self.list(&mut |_, _| Ok(false))?),
             Kind::Structure => self.structure(&mut |_, _, _| Ok(false))?,
         }
@@ -171,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn structures_do_not_lie_as_deep_as_the_stack() {
+    fn deeply_nested_structures_are_rejected() {
         let deep = vec![0x1c; 100_000];
         assert!(Reader::new(&deep).structure(&mut |_, _, _| Ok(false)).is_err());
         let lists = [[0x19].as_slice(), &vec![0x19; 100_000]].concat();
@@ -179,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers() {
+    fn numbers_are_decoded() {
         for (bytes, number) in [(&[0u8][..], 0), (&[1], -1), (&[2], 1), (&[0x80, 1], 64)] {
             assert_eq!(Reader::new(bytes).number().unwrap(), number);
         }

@@ -9,9 +9,9 @@ use nra_core::error::Result;
 use nra_core::source::ReadAt;
 use nra_nra5::reader::NraReader;
 use nra_nra5::superblock::{MAGIC, VERSION};
-use nra_sevenz::SevenzMembers;
+use nra_sevenz::SevenzBackend;
 use nra_shard::{Shard, ShardBackend};
-use nra_zip::ZipMembers;
+use nra_zip::ZipBackend;
 
 /// Opens a source if it has this format; `None` if it has not, an error if it has and cannot be opened.
 pub(super) type Probe = fn(&Arc<dyn ReadAt>, &OpenOptions) -> Result<Option<Box<dyn Archive>>>;
@@ -150,7 +150,7 @@ pub static FORMATS: &[Format] = &[
         stream: false,
         encrypt: false,
         begins: |first| first.starts_with(b"7z\xbc\xaf\x27\x1c"),
-        probe: |source, options| Ok(boxed(SevenzMembers::probe(source, options)?)),
+        probe: |source, options| Ok(boxed(SevenzBackend::probe(source, options)?)),
     },
     // Zip comes last: it is detected from the end of the file, and any bytes may precede it.
     Format {
@@ -162,7 +162,7 @@ pub static FORMATS: &[Format] = &[
         stream: true,
         encrypt: false,
         begins: |first| [b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08"].iter().any(|&magic| first.starts_with(magic)),
-        probe: |source, options| Ok(boxed(ZipMembers::probe(source, options)?)),
+        probe: |source, options| Ok(boxed(ZipBackend::probe(source, options)?)),
     },
 ];
 

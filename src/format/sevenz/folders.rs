@@ -1,8 +1,9 @@
-//! Decoded folders in memory.
+//! Caches decoded folders.
 //!
-//! Small folders are decoded whole by whoever asks. Large ones are decoded in blocks by threads of their own, which go forward only: blocks
-//! that one passes are kept, the oldest making room, and it waits where it is for the next reader. So reading all members in order decodes each
-//! folder once. A reader that wants something far from all others begins anew, and both go on from where they are.
+//! Small folders are decoded whole by the calling thread. Large folders are decoded in blocks by
+//! threads of their own. Such a decoder only moves forward: its blocks are cached, and then it
+//! waits for the next reader. So reading all members in order decodes each folder once. A reader
+//! far from all decoders starts a new one.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -17,13 +18,13 @@ use nra_core::worker_pool::{JobOutput, PoolLimits, Stopped, WorkerPool};
 /// Length of a decoded block, bytes.
 pub(super) const BLOCK: u64 = 1 << 20;
 /// Folders up to this length are decoded whole if the cache has room for four of them, bytes.
-const WHOLE: u64 = 8 << 20;
+const MAX_WHOLE_LEN: u64 = 8 << 20;
 /// Minimum capacity of the cache, bytes: some blocks, for readers that are near each other.
 const MIN_CACHE: u64 = 4 * BLOCK;
 /// Blocks that a thread decodes ahead.
 const AHEAD: usize = 2;
-/// Decoders that wait for readers; each has a dictionary.
-const MAX_WAITING: usize = 8;
+/// Most idle decoders; each has a dictionary.
+const MAX_IDLE: usize = 8;
 
 /// The folders of an archive.
 pub(super) struct Folders {
@@ -35,41 +36,41 @@ pub(super) struct Folders {
     decoded: DecodedCache<Key, Arc<Vec<u8>>>,
     /// Folders up to this length are decoded whole, bytes.
     whole_len: u64,
-    /// A decoder that comes past within so many blocks is waited for.
+    /// A reader waits for a decoder that is at most this number of blocks away.
     near: u64,
-    shelf: Mutex<Shelf>,
-    moved: Condvar,
-    /// Folders that are damaged.
-    broken: Mutex<HashMap<usize, Broken>>,
+    decoders: Mutex<Decoders>,
+    /// Signals that a decoder has stopped moving.
+    stopped: Condvar,
+    damaged: Mutex<HashMap<usize, DamagedFolder>>,
 }
 
-/// Where a folder can't be decoded further: that is not tried again for each member behind it.
-struct Broken {
+/// The damage of a folder. Its content past the damage is not decoded again.
+struct DamagedFolder {
     /// Bytes before the damage.
-    good: u64,
-    flaw: Corruption,
+    valid: u64,
+    corruption: Corruption,
 }
 
-/// A block of a folder: both numbers.
+/// Numbers of a folder and of a block in it.
 type Key = (usize, u64);
 
 #[derive(Default)]
-struct Shelf {
-    /// Decoders that nobody moves, the one used last at the end.
-    waiting: Vec<Walker>,
-    /// Folder, first block and wanted block of those that are moved.
+struct Decoders {
+    /// Decoders that wait for a reader; the last one was used last.
+    idle: Vec<FolderDecoder>,
+    /// Folder, first block and requested block of the moving decoders.
     moving: Vec<(usize, u64, u64)>,
 }
 
-/// A decoder that stands at the start of a block.
-struct Walker {
+/// A decoder at the start of block `at`.
+struct FolderDecoder {
     folder: usize,
     at: u64,
     blocks: WorkerPool<'static, OneFolder, Result<Vec<u8>>>,
 }
 
 impl Folders {
-    /// Keeps up to `cache_bytes` of decoded content.
+    /// Returns the folders of an archive with a cache of `cache_bytes`.
     pub fn new(streams: Arc<Streams>, source: Arc<dyn ReadAt>, base: u64, decoding: Decoding, cache_bytes: u64) -> Self {
         let cache_bytes = cache_bytes.max(MIN_CACHE);
         Self {
@@ -78,25 +79,21 @@ impl Folders {
             base,
             decoding,
             decoded: DecodedCache::new(cache_bytes, BLOCK),
-            whole_len: WHOLE.min(cache_bytes / 4),
+            whole_len: MAX_WHOLE_LEN.min(cache_bytes / 4),
             near: cache_bytes / BLOCK / 4,
-            shelf: Mutex::default(),
-            moved: Condvar::new(),
-            broken: Mutex::default(),
+            decoders: Mutex::default(),
+            stopped: Condvar::new(),
+            damaged: Mutex::default(),
         }
     }
 
-    /// Hands `len` bytes of a folder from `offset` on to `sink`.
-    ///
-    /// # Errors
-    ///
-    /// Those of decoding, and of `sink`.
+    /// Passes `len` bytes of a folder from `offset` to `sink`.
     pub fn read(&self, folder: usize, offset: u64, len: u64, sink: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
         let size = self.streams.folders[folder].size;
         let end = offset + len;
         if size <= self.whole_len {
             if offset == 0 && len == size {
-                // It has one member.
+                // The folder has a single member.
                 return self.decode(folder, sink);
             }
             let content = self.decoded.get_or_decode(&(folder, 0), || {
@@ -105,24 +102,24 @@ impl Folders {
                     content.extend_from_slice(bytes);
                     Ok(())
                 });
-                // Content before the damage is still served.
-                match self.noted(folder, content.len() as u64, result) {
+                // Content before the damage is served.
+                match self.record_damage(folder, content.len() as u64, result) {
                     Ok(()) | Err(Error::Corrupt { .. }) => Ok(Arc::new(content)),
                     Err(error) => Err(error),
                 }
             })?;
-            return match content.get(within(offset)..within(end)) {
+            return match content.get(to_usize(offset)..to_usize(end)) {
                 Some(bytes) => sink(bytes),
-                None => Err(self.damage(folder, end).unwrap_or_else(|| self.cut(folder))),
+                None => Err(self.damage(folder, end).unwrap_or_else(|| self.truncated(folder))),
             };
         }
         let mut at = offset;
         while at < end {
             let block = self.block(folder, at / BLOCK)?;
-            let start = within(at % BLOCK);
-            let len = within(end - at).min(block.len().saturating_sub(start));
+            let start = to_usize(at % BLOCK);
+            let len = to_usize(end - at).min(block.len().saturating_sub(start));
             if len == 0 {
-                return Err(self.damage(folder, end).unwrap_or_else(|| self.cut(folder)));
+                return Err(self.damage(folder, end).unwrap_or_else(|| self.truncated(folder)));
             }
             sink(&block[start..start + len])?;
             at += len as u64;
@@ -130,110 +127,110 @@ impl Folders {
         Ok(())
     }
 
-    fn cut(&self, folder: usize) -> Error {
-        Error::corrupt("7z folder", self.place(folder), "it ends too early")
+    fn truncated(&self, folder: usize) -> Error {
+        Error::corrupt("7z folder", self.place(folder), "it is truncated")
     }
 
-    /// Remembers damage that comes behind so many good bytes.
-    fn noted(&self, folder: usize, good: u64, result: Result<()>) -> Result<()> {
-        if let Some(flaw) = result.as_ref().err().and_then(Corruption::of) {
-            let mut broken = self.broken.lock().unwrap_or_else(PoisonError::into_inner);
-            broken.entry(folder).or_insert(Broken { good, flaw });
+    /// Records damage that follows `valid` bytes.
+    fn record_damage(&self, folder: usize, valid: u64, result: Result<()>) -> Result<()> {
+        if let Some(corruption) = result.as_ref().err().and_then(Corruption::of) {
+            let mut damaged = self.damaged.lock().unwrap_or_else(PoisonError::into_inner);
+            damaged.entry(folder).or_insert(DamagedFolder { valid, corruption });
         }
         result
     }
 
-    /// Returns the damage of a folder, if it is known and lies before `end`.
+    /// Returns the known damage of a folder before `end`.
     fn damage(&self, folder: usize, end: u64) -> Option<Error> {
-        let broken = self.broken.lock().unwrap_or_else(PoisonError::into_inner);
-        let Broken { good, flaw } = broken.get(&folder)?;
-        (end > *good).then(|| flaw.error())
+        let damaged = self.damaged.lock().unwrap_or_else(PoisonError::into_inner);
+        let DamagedFolder { valid, corruption } = damaged.get(&folder)?;
+        (end > *valid).then(|| corruption.error())
     }
 
-    /// Returns where the packed bytes of a folder begin in the file.
+    /// Returns the offset of a folder's packed streams in the file.
     pub fn place(&self, folder: usize) -> u64 {
         self.streams.place(folder, self.base)
     }
 
-    /// Decodes a folder as a whole.
+    /// Decodes a whole folder.
     fn decode(&self, folder: usize, sink: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
         decode(self.streams.file(&self.streams.folders[folder], &self.source, self.base), &self.decoding, sink)
     }
 
-    fn shelf(&self) -> MutexGuard<'_, Shelf> {
-        self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
+    fn decoders(&self) -> MutexGuard<'_, Decoders> {
+        self.decoders.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn block(&self, folder: usize, number: u64) -> Result<Arc<Vec<u8>>> {
         if let Some(error) = self.damage(folder, number * BLOCK + 1) {
             return Err(error);
         }
-        let mut shelf = self.shelf();
-        let mut walker = loop {
+        let mut decoders = self.decoders();
+        let mut decoder = loop {
             if let Some(block) = self.decoded.get(&(folder, number)) {
                 return Ok(block);
             }
-            let comes =
+            let is_near =
                 |&(of, from, to): &(usize, u64, u64)| of == folder && from <= number && number <= to.saturating_add(self.near);
-            if !shelf.moving.iter().any(comes) {
-                break shelf.take(folder, number);
+            if !decoders.moving.iter().any(is_near) {
+                break decoders.take_nearest(folder, number);
             }
-            shelf = self.moved.wait(shelf).unwrap_or_else(PoisonError::into_inner);
+            decoders = self.stopped.wait(decoders).unwrap_or_else(PoisonError::into_inner);
         };
-        let from = walker.as_ref().map_or(0, |walker| walker.at);
-        shelf.moving.push((folder, from, number));
-        drop(shelf);
-        let found = self.walk(&mut walker, folder, number);
-        let mut shelf = self.shelf();
-        if let Some(at) = shelf.moving.iter().position(|moving| *moving == (folder, from, number)) {
-            shelf.moving.swap_remove(at);
+        let from = decoder.as_ref().map_or(0, |decoder| decoder.at);
+        decoders.moving.push((folder, from, number));
+        drop(decoders);
+        let found = self.move_to(&mut decoder, folder, number);
+        let mut decoders = self.decoders();
+        if let Some(at) = decoders.moving.iter().position(|moving| *moving == (folder, from, number)) {
+            decoders.moving.swap_remove(at);
         }
-        if let Some(walker) = walker.filter(|_| found.is_ok()) {
-            if shelf.waiting.len() == MAX_WAITING {
-                shelf.waiting.remove(0);
+        if let Some(decoder) = decoder.filter(|_| found.is_ok()) {
+            if decoders.idle.len() == MAX_IDLE {
+                decoders.idle.remove(0);
             }
-            shelf.waiting.push(walker);
+            decoders.idle.push(decoder);
         }
-        self.moved.notify_all();
+        self.stopped.notify_all();
         found
     }
 
-    /// Moves a decoder, or a new one, up to a block and returns that.
-    fn walk(&self, walker: &mut Option<Walker>, folder: usize, number: u64) -> Result<Arc<Vec<u8>>> {
-        if walker.is_none() {
-            *walker = Some(self.start(folder)?);
+    /// Moves a decoder, or a new one, past a block and returns that block.
+    fn move_to(&self, decoder: &mut Option<FolderDecoder>, folder: usize, number: u64) -> Result<Arc<Vec<u8>>> {
+        if decoder.is_none() {
+            *decoder = Some(self.start(folder)?);
         }
         let size = self.streams.folders[folder].size;
         loop {
-            let current = walker.as_mut().expect("it was started");
+            let current = decoder.as_mut().expect("it was started");
             let block = match current.blocks.receive() {
                 Some(Ok(block)) => Arc::new(block),
                 Some(Err(error)) => {
-                    let good = current.at * BLOCK;
-                    return self.noted(folder, good, Err(error)).map(|()| Arc::default());
+                    let valid = current.at * BLOCK;
+                    return self.record_damage(folder, valid, Err(error)).map(|()| Arc::default());
                 }
-                // It ended, which the lengths of the members tell.
+                // The folder is shorter than declared; the reader reports it.
                 None => Arc::default(),
             };
             let at = current.at;
             current.at += 1;
             if current.at.saturating_mul(BLOCK) >= size {
-                *walker = None;
+                *decoder = None;
             }
             self.decoded.insert((folder, at), Arc::clone(&block));
-            if at == number || block.is_empty() || walker.is_none() {
+            if at == number || block.is_empty() || decoder.is_none() {
                 return Ok(if at == number { block } else { Arc::new(Vec::new()) });
             }
         }
     }
 
-    fn start(&self, folder: usize) -> Result<Walker> {
+    fn start(&self, folder: usize) -> Result<FolderDecoder> {
         let decoding = self.decoding.clone();
         let new_worker = move || {
             let decoding = decoding.clone();
             move |file: OneFolder, output: JobOutput<Result<Vec<u8>>>| {
                 let mut block = Vec::new();
-                let full = within(BLOCK);
+                let full = to_usize(BLOCK);
                 let result = decode(file, &decoding, &mut |mut bytes| {
                     while !bytes.is_empty() {
                         let (head, rest) = bytes.split_at(bytes.len().min(full - block.len()));
@@ -246,7 +243,8 @@ impl Folders {
                     }
                     Ok(())
                 });
-                // Content before the damage is still served. Nobody receives it if the decoder was dropped.
+                // Content before the damage is served. Nobody receives it if the decoder was
+                // dropped.
                 if !block.is_empty() {
                     let _ = output.send(Ok(block));
                 }
@@ -257,20 +255,20 @@ impl Folders {
         };
         let mut blocks = WorkerPool::new("7z folder", PoolLimits { results: AHEAD, ..PoolLimits::new(1, 1) }, new_worker);
         blocks.send(self.streams.file(&self.streams.folders[folder], &self.source, self.base), 0)?;
-        Ok(Walker { folder, at: 0, blocks })
+        Ok(FolderDecoder { folder, at: 0, blocks })
     }
 }
 
-impl Shelf {
-    /// Takes the decoder that comes to a block soonest.
-    fn take(&mut self, folder: usize, number: u64) -> Option<Walker> {
-        let before = |walker: &&Walker| walker.folder == folder && walker.at <= number;
-        let nearest = self.waiting.iter().filter(before).map(|walker| walker.at).max()?;
-        let at = self.waiting.iter().position(|walker| walker.folder == folder && walker.at == nearest)?;
-        Some(self.waiting.remove(at))
+impl Decoders {
+    /// Takes the idle decoder that is nearest to a block.
+    fn take_nearest(&mut self, folder: usize, number: u64) -> Option<FolderDecoder> {
+        let precedes = |decoder: &&FolderDecoder| decoder.folder == folder && decoder.at <= number;
+        let nearest = self.idle.iter().filter(precedes).map(|decoder| decoder.at).max()?;
+        let at = self.idle.iter().position(|decoder| decoder.folder == folder && decoder.at == nearest)?;
+        Some(self.idle.remove(at))
     }
 }
 
-fn within(offset: u64) -> usize {
+fn to_usize(offset: u64) -> usize {
     usize::try_from(offset).unwrap_or(usize::MAX)
 }

@@ -1,47 +1,47 @@
-//! The entries of an archive: the part of a header that tells of files.
+//! Parses the entries in a header.
 
-use super::streams::{Refused, Streams, internal};
+use super::streams::{HeaderError, Streams, internal};
 use super::{Bits, number, sized};
 use nra_core::entry::{Kind, Timestamp};
 use nra_core::wire::{Cursor, Malformed};
 
-/// Ids of parts.
+/// IDs of parts.
 const END: u64 = 0;
 const ARCHIVE_PROPERTIES: u64 = 2;
 const ADDITIONAL_STREAMS: u64 = 3;
 const MAIN_STREAMS: u64 = 4;
 const FILES: u64 = 5;
-/// Ids of what is told of all files.
+/// IDs of the properties of files.
 const EMPTY_STREAM: u64 = 0x0e;
 const EMPTY_FILE: u64 = 0x0f;
 const ANTI: u64 = 0x10;
 const NAMES: u64 = 0x11;
 const MODIFIED: u64 = 0x14;
 const ATTRIBUTES: u64 = 0x15;
-/// Attribute of a directory, and of one whose high half is a Unix mode.
+/// Attributes of a directory, of a file with a Unix mode in the high half, and of a read-only file.
 const DIRECTORY: u32 = 0x10;
 const UNIX: u32 = 0x8000;
 const READ_ONLY: u32 = 1;
-/// 100 ns from 1601 to 1970.
+/// Seconds from 1601 to 1970.
 const EPOCH: i64 = 11_644_473_600;
 
-/// An entry as the header has it.
+/// An entry as stored in the header.
 #[derive(Debug)]
 pub(super) struct File {
-    /// Name, with `/` between its parts.
+    /// Name, with `/` between its components.
     pub name: Vec<u8>,
     pub modified: Option<Timestamp>,
-    /// Windows attributes, and a Unix mode.
+    /// Windows attributes and Unix mode.
     pub attributes: Option<u32>,
-    /// It has content: the next part of the streams.
+    /// It has content: the next one of the streams.
     pub has_content: bool,
     pub is_directory: bool,
-    /// It says that an entry is to be removed.
+    /// It requests the deletion of an entry.
     pub is_anti: bool,
 }
 
 impl File {
-    /// Returns what it is and its permissions.
+    /// Returns the kind and the permissions.
     pub fn kind(&self) -> (Kind, u16) {
         let attributes = self.attributes.unwrap_or_default();
         let mode = u16::try_from(attributes >> 16).expect("the high half");
@@ -56,7 +56,7 @@ impl File {
         };
         let is_directory = self.is_directory || attributes & DIRECTORY != 0;
         let kind = match kind {
-            // Content is what decides: a directory has none.
+            // Content decides: a directory has none.
             Kind::File | Kind::Directory if is_directory && !self.has_content => Kind::Directory,
             Kind::Directory => Kind::File,
             kind => kind,
@@ -71,12 +71,13 @@ impl File {
     }
 }
 
-/// Parses a header behind its id. `body`: bytes of content that the archive has. Each file is handed out together with the streams.
+/// Parses a header after its ID and passes each file to `each`. `body` is the length of the packed
+/// streams.
 pub(super) fn parse(
     text: &[u8],
     body: u64,
     each: &mut dyn FnMut(File) -> nra_core::error::Result<()>,
-) -> Result<Streams, Stopped> {
+) -> Result<Streams, HeaderError> {
     let mut cursor = Cursor::new(text);
     let mut streams = Streams::default();
     let mut id = number(&mut cursor)?;
@@ -87,7 +88,7 @@ pub(super) fn parse(
         id = number(&mut cursor)?;
     }
     if id == ADDITIONAL_STREAMS {
-        return Err(Refused::Unsupported("parts in streams of their own".into()).into());
+        return Err(HeaderError::Unsupported("additional streams".into()));
     }
     if id == MAIN_STREAMS {
         streams = Streams::parse(&mut cursor, text, body)?;
@@ -95,46 +96,28 @@ pub(super) fn parse(
     }
     let mut with_content = 0;
     if id == FILES {
-        with_content = files(&mut cursor, each)?;
+        with_content = parse_files(&mut cursor, each)?;
         id = number(&mut cursor)?;
     }
     if id != END {
-        return Err(Malformed::from(format!("part {id:#x} is not expected in a header")).into());
+        return Err(Malformed::from(format!("unexpected part {id:#x} in a header")).into());
     }
-    if with_content != streams.parts.len() {
-        let members = streams.parts.len();
-        return Err(format!("{with_content} files have content, and there are {members} contents").into());
+    if with_content != streams.contents.len() {
+        let contents = streams.contents.len();
+        return Err(format!("{with_content} files have content, but there are {contents} contents").into());
     }
     Ok(streams)
 }
 
-/// Why a header was not read to its end.
-pub(super) enum Stopped {
-    Refused(Refused),
-    Failed(nra_core::error::Error),
-}
-
-impl From<Refused> for Stopped {
-    fn from(refused: Refused) -> Self {
-        Self::Refused(refused)
-    }
-}
-
-impl From<Malformed> for Stopped {
-    fn from(malformed: Malformed) -> Self {
-        Self::Refused(malformed.into())
-    }
-}
-
-/// Takes the files; returns how many have content.
-fn files(cursor: &mut Cursor<'_>, each: &mut dyn FnMut(File) -> nra_core::error::Result<()>) -> Result<usize, Stopped> {
+/// Parses the files. Returns the number of files with content.
+fn parse_files(cursor: &mut Cursor<'_>, each: &mut dyn FnMut(File) -> nra_core::error::Result<()>) -> Result<usize, HeaderError> {
     let count = number(cursor)?;
-    // Each has a name, of which its end alone takes two bytes.
-    let most = (cursor.remaining() / 2) as u64;
-    let count = usize::try_from(count).ok().filter(|_| count <= most);
-    let count = count.ok_or_else(|| format!("more files than the {most} that fit into the bytes that follow"))?;
-    let none = Bits(Some(&[]));
-    let (mut empty, mut empty_file, mut anti) = (none, Bits(Some(&[])), Bits(Some(&[])));
+    // Each file has a name of at least two bytes.
+    let max = (cursor.remaining() / 2) as u64;
+    let count = usize::try_from(count).ok().filter(|_| count <= max);
+    let count = count.ok_or_else(|| format!("more files than the {max} that fit in the remaining bytes"))?;
+    let none = || Bits(Some(&[]));
+    let (mut empty, mut empty_file, mut anti) = (none(), none(), none());
     let mut names: &[u8] = &[];
     let (mut times, mut attributes): (Values<'_>, Values<'_>) = (None, None);
     let mut empties = 0;
@@ -146,33 +129,27 @@ fn files(cursor: &mut Cursor<'_>, each: &mut dyn FnMut(File) -> nra_core::error:
         let mut part = Cursor::new(sized(cursor, "bytes of a part")?);
         match id {
             EMPTY_STREAM => {
-                empty = Bits::take(&mut part, count)?;
+                empty = Bits::read(&mut part, count)?;
                 empties = (0..count).filter(|&number| empty.get(number)).count();
             }
-            EMPTY_FILE => empty_file = Bits::take(&mut part, empties)?,
-            ANTI => anti = Bits::take(&mut part, empties)?,
+            EMPTY_FILE => empty_file = Bits::read(&mut part, empties)?,
+            ANTI => anti = Bits::read(&mut part, empties)?,
             NAMES => {
                 internal(&mut part)?;
                 names = part.take(part.remaining())?;
             }
-            MODIFIED => times = Some(values(&mut part, count)?),
-            ATTRIBUTES => attributes = Some(values(&mut part, count)?),
-            // Times of access and creation, comments, padding.
+            MODIFIED => times = Some(parse_values(&mut part, count)?),
+            ATTRIBUTES => attributes = Some(parse_values(&mut part, count)?),
+            // Access and creation times, comments, padding.
             _ => {}
         }
     }
     let (mut nth_empty, mut with_content) = (0, 0);
     for number in 0..count {
         let has_content = !empty.get(number);
-        let name = take_name(&mut names)?;
-        let modified = match &mut times {
-            Some((known, values)) if known.get(number) => Some(values.u64()?),
-            _ => None,
-        };
-        let attributes = match &mut attributes {
-            Some((known, values)) if known.get(number) => Some(values.u32()?),
-            _ => None,
-        };
+        let name = parse_name(&mut names)?;
+        let modified = next_value(&mut times, number, Cursor::u64)?;
+        let attributes = next_value(&mut attributes, number, Cursor::u32)?;
         each(File {
             name,
             modified: modified.and_then(time),
@@ -181,7 +158,7 @@ fn files(cursor: &mut Cursor<'_>, each: &mut dyn FnMut(File) -> nra_core::error:
             is_directory: !has_content && !empty_file.get(nth_empty),
             is_anti: !has_content && anti.get(nth_empty),
         })
-        .map_err(Stopped::Failed)?;
+        .map_err(HeaderError::Other)?;
         nth_empty += usize::from(!has_content);
         with_content += usize::from(has_content);
     }
@@ -191,20 +168,30 @@ fn files(cursor: &mut Cursor<'_>, each: &mut dyn FnMut(File) -> nra_core::error:
     Ok(with_content)
 }
 
-/// Which files have a value, and the values of those.
+/// The values of a property, and the files that have one.
 type Values<'a> = Option<(Bits<'a>, Cursor<'a>)>;
 
-fn values<'a>(part: &mut Cursor<'a>, count: usize) -> Result<(Bits<'a>, Cursor<'a>), Refused> {
-    let known = Bits::take_all_or(part, count)?;
+fn parse_values<'a>(part: &mut Cursor<'a>, count: usize) -> Result<(Bits<'a>, Cursor<'a>), HeaderError> {
+    let known = Bits::read_all_or(part, count)?;
     internal(part)?;
     Ok((known, *part))
 }
 
-/// What 7-Zip writes for the bytes 80 to FF of a Unix name that is no UTF-8; it gives the bytes back.
+/// Returns the value of a file if it has one.
+fn next_value<'a, T>(
+    values: &mut Values<'a>,
+    number: usize,
+    read: impl Fn(&mut Cursor<'a>) -> Result<T, Malformed>,
+) -> Result<Option<T>, Malformed> {
+    values.as_mut().filter(|(known, _)| known.get(number)).map(|(_, values)| read(values)).transpose()
+}
+
+/// The characters that 7-Zip stores for the bytes 80 to FF of a Unix name that is not UTF-8. They
+/// are converted back.
 const ESCAPES: std::ops::RangeInclusive<char> = '\u{ef80}'..='\u{efff}';
 
-/// Takes a name: UTF-16 up to a zero. What is no text becomes what Unix has for it.
-fn take_name(names: &mut &[u8]) -> Result<Vec<u8>, Malformed> {
+/// Parses a name: UTF-16 up to a zero. Unpaired surrogates are replaced.
+fn parse_name(names: &mut &[u8]) -> Result<Vec<u8>, Malformed> {
     let (units, _) = names.as_chunks::<2>();
     let len = units.iter().position(|unit| *unit == [0, 0]).ok_or("a name without an end")?;
     let units = units[..len].iter().map(|unit| u16::from_le_bytes(*unit));
@@ -220,7 +207,7 @@ fn take_name(names: &mut &[u8]) -> Result<Vec<u8>, Malformed> {
     Ok(name)
 }
 
-/// Returns a time of Windows: 100 ns since 1601.
+/// Converts a Windows time: units of 100 ns since 1601.
 fn time(ticks: u64) -> Option<Timestamp> {
     let ticks = i64::try_from(ticks).ok().filter(|&ticks| ticks > 0)?;
     let nanoseconds = u32::try_from(ticks % 10_000_000 * 100).expect("less than a second");
@@ -237,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_and_modes_are_told_by_attributes() {
+    fn attributes_determine_kind_and_mode() {
         let unix = |mode: u32| Some(mode << 16 | UNIX);
         assert_eq!(file(None, true, false), (Kind::File, 0o644));
         assert_eq!(file(None, false, true), (Kind::Directory, 0o755));
@@ -247,22 +234,22 @@ mod tests {
         assert_eq!(file(unix(0o040_700), false, true), (Kind::Directory, 0o700));
         assert_eq!(file(unix(0o120_777), true, false), (Kind::Symlink, 0o777));
         assert_eq!(file(unix(0o010_600), false, false), (Kind::Fifo, 0o600));
-        // What contradicts itself is a file where there is content.
+        // A contradicting kind becomes a file if there is content.
         assert_eq!(file(unix(0o040_700), true, false), (Kind::File, 0o700));
         assert_eq!(file(unix(0o120_777), false, false), (Kind::File, 0o777));
     }
 
     #[test]
-    fn times_and_names() {
+    fn times_and_names_are_converted() {
         assert_eq!(time(0), None);
         assert_eq!(time(116_444_736_000_000_000), Some(Timestamp { seconds: 0, nanoseconds: 0 }));
         assert_eq!(time(116_444_735_999_999_999), Some(Timestamp { seconds: -1, nanoseconds: 999_999_900 }));
         let mut names: &[u8] = &[b'a', 0, 0xe4, 0, 0, 0, 0, 0xd8, 0, 0];
-        assert_eq!(take_name(&mut names).unwrap(), "aä".as_bytes());
-        assert_eq!(take_name(&mut names).unwrap(), "\u{fffd}".as_bytes());
-        assert!(take_name(&mut names).is_err());
-        // 7-Zip has stored a byte as this; what lies beside that range is text.
+        assert_eq!(parse_name(&mut names).unwrap(), "aä".as_bytes());
+        assert_eq!(parse_name(&mut names).unwrap(), "\u{fffd}".as_bytes());
+        assert!(parse_name(&mut names).is_err());
+        // A character of 7-Zip's range is a byte; its neighbors are text.
         let mut names: &[u8] = &[0x80, 0xef, b'b', 0, 0xff, 0xef, 0x7f, 0xef, 0, 0xf0, 0, 0];
-        assert_eq!(take_name(&mut names).unwrap(), b"\x80b\xff\xee\xbd\xbf\xef\x80\x80");
+        assert_eq!(parse_name(&mut names).unwrap(), b"\x80b\xff\xee\xbd\xbf\xef\x80\x80");
     }
 }

@@ -1,4 +1,4 @@
-//! Reads a stream on a thread of its own, a few buffers ahead.
+//! Reads a stream ahead on a thread of its own.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,15 +11,15 @@ use super::ByteStream;
 use nra_core::error::{Error, Result};
 use nra_core::progress::Monitor;
 
-/// Length of a buffer, bytes: long enough that handing over costs nothing, short enough to stay in the cache.
+/// Length of a buffer, bytes: long enough to make passing it cheap, short enough for the cache.
 const BUFFER: usize = 256 << 10;
-/// Buffers that may wait.
+/// Most filled buffers.
 const BUFFERS: usize = 16;
-/// How long a buffer is waited for before asking whether the work was stopped.
-const PATIENCE: Duration = Duration::from_millis(200);
+/// Interval of checks for an interrupt while waiting for a buffer.
+const CHECK_INTERVAL: Duration = Duration::from_millis(200);
 
-/// A stream whose bytes are made by another thread.
-pub struct Ahead<S> {
+/// A stream that another thread reads.
+pub struct ReadAhead<S> {
     full: Option<Receiver<Result<Filled>>>,
     empty: Sender<Vec<u8>>,
     current: Filled,
@@ -34,12 +34,8 @@ struct Filled {
     len: usize,
 }
 
-impl<S: ByteStream + 'static> Ahead<S> {
+impl<S: ByteStream + 'static> ReadAhead<S> {
     /// Starts reading `stream`.
-    ///
-    /// # Errors
-    ///
-    /// `Io` when the system gives no thread.
     pub fn new(mut stream: S) -> Result<Self> {
         let (full_in, full) = bounded::<Result<Filled>>(BUFFERS);
         let (empty, empty_out) = bounded::<Vec<u8>>(BUFFERS);
@@ -48,8 +44,8 @@ impl<S: ByteStream + 'static> Ahead<S> {
         let work = move || {
             loop {
                 let mut bytes = empty_out.try_recv().unwrap_or_else(|_| vec![0; BUFFER]);
-                let (len, error) = fill(&mut stream, &mut bytes, &stopped);
-                // What came before an error is handed on; an empty buffer says that the stream ended.
+                let (len, error) = fill(&mut stream, &mut bytes, || stopped.load(Ordering::Relaxed));
+                // Bytes before an error are passed on; an empty buffer marks the end of the stream.
                 let ended = len == 0 || error.is_some();
                 let sent = if len > 0 || error.is_none() { full_in.send(Ok(Filled { bytes, len })) } else { Ok(()) };
                 let sent = sent.and_then(|()| error.map_or(Ok(()), |error| full_in.send(Err(error))));
@@ -63,24 +59,20 @@ impl<S: ByteStream + 'static> Ahead<S> {
         Ok(Self { full: Some(full), empty, current: Filled::default(), start: 0, stop, thread: Some(thread) })
     }
 
-    /// Returns the bytes that are there, at least one unless the stream ended.
-    ///
-    /// # Errors
-    ///
-    /// Those of the stream, and `Cancelled`.
+    /// Returns the available bytes, at least one unless the stream ended.
     pub fn peek(&mut self, monitor: &dyn Monitor) -> Result<&[u8]> {
         if self.start == self.current.len
             && let Some(full) = &self.full
         {
             let next = loop {
-                match full.recv_timeout(PATIENCE) {
+                match full.recv_timeout(CHECK_INTERVAL) {
                     Ok(Ok(next)) => break next,
                     Ok(Err(error)) => {
                         self.full = None;
                         return Err(error);
                     }
                     Err(RecvTimeoutError::Timeout) => monitor.check()?,
-                    // Only a panic ends the thread without a word.
+                    // The thread only ends without a message if it panicked.
                     Err(RecvTimeoutError::Disconnected) => {
                         let panic = self.thread.take().and_then(|thread| thread.join().err());
                         if let Some(panic) = panic {
@@ -102,32 +94,33 @@ impl<S: ByteStream + 'static> Ahead<S> {
         Ok(&self.current.bytes[self.start..self.current.len])
     }
 
-    /// Takes `len` of the bytes that are there.
+    /// Consumes `len` of the available bytes.
     pub fn consume(&mut self, len: usize) {
         debug_assert!(len <= self.current.len - self.start);
         self.start += len;
     }
 
-    /// Returns the stream, where reading has come to by then.
+    /// Returns the stream at the position that the thread has reached.
     pub fn into_inner(mut self) -> Option<S> {
-        // Nobody takes what was read ahead any more: the thread must not wait for that.
+        // No more buffers are received, so the thread must not wait for that.
         self.stop.store(true, Ordering::Relaxed);
         self.full = None;
         self.thread.take()?.join().ok()
     }
 }
 
-impl<S> Drop for Ahead<S> {
+impl<S> Drop for ReadAhead<S> {
     fn drop(&mut self) {
-        // Without a receiver the thread ends at its next buffer; it may wait for a pipe now, so that nobody waits for it.
+        // The thread ends at its next buffer. It is not joined: it may be waiting for a pipe.
         self.stop.store(true, Ordering::Relaxed);
     }
 }
 
-/// Fills the buffer; less only at the end of the stream or before an error.
-fn fill(stream: &mut dyn ByteStream, buffer: &mut [u8], stop: &AtomicBool) -> (usize, Option<Error>) {
+/// Fills the buffer. Returns the length, which is less only at the end of the stream, when stopped,
+/// or before an error.
+pub(super) fn fill(stream: &mut dyn ByteStream, buffer: &mut [u8], is_stopped: impl Fn() -> bool) -> (usize, Option<Error>) {
     let mut len = 0;
-    while len < buffer.len() && !stop.load(Ordering::Relaxed) {
+    while len < buffer.len() && !is_stopped() {
         match stream.read(&mut buffer[len..]) {
             Ok(0) => break,
             Ok(read) => len += read,

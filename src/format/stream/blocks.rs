@@ -1,15 +1,16 @@
-//! Random access to a compressed stream: decoded blocks in memory, and places to begin at.
+//! Random access to a compressed stream.
 //!
-//! Decoding goes forward only. Blocks that it passes are kept, the oldest making room, so that several threads that read near
-//! each other share one pass; going back starts at the last member that begins before the block.
+//! Decoding is sequential. Decoded blocks are cached, so that threads that read nearby blocks share
+//! one pass. To go back, decoding restarts at the last member that starts before the block.
 
 use std::num::NonZero;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::{ByteStream, Compression, Decoder, Input, Mark, SourceStream, casts_doubt, check_ratio};
+use super::ahead::fill;
+use super::{ByteStream, Compression, Decoder, Input, RestartPoint, SourceStream, casts_doubt, check_ratio};
 use nra_core::archive::OpenOptions;
 use nra_core::cache::DecodedCache;
-use nra_core::error::{Corruption, Error, Result};
+use nra_core::error::{Corruption, Result};
 use nra_core::source::ReadAt;
 
 /// Length of a decoded block, bytes.
@@ -17,15 +18,15 @@ pub const BLOCK: usize = 1 << 20;
 /// Minimum capacity of the cache, bytes: some blocks, for readers that are near each other.
 const MIN_CACHE: u64 = 4 * BLOCK as u64;
 
-/// A compressed stream that is read at any offset.
+/// A compressed stream that can be read at any offset.
 pub struct Blocks {
     source: Arc<dyn ReadAt>,
     compression: Compression,
-    /// Decoded bytes for each stored one, at most.
+    /// Maximum ratio of decoded and stored bytes.
     ratio: u64,
-    /// Threads that decode ahead, where the stream allows it.
+    /// Threads for decoding blocks of xz in parallel.
     threads: NonZero<usize>,
-    /// Memory for what is decoded ahead, bytes.
+    /// Memory for that, bytes.
     memory_bytes: u64,
     decoded: DecodedCache<u64, Arc<Vec<u8>>>,
     state: Mutex<State>,
@@ -33,32 +34,34 @@ pub struct Blocks {
 
 #[derive(Default)]
 struct State {
-    /// A decoder that stands at the start of this block.
+    /// The next block and a decoder at its start.
     cursor: Option<(u64, Decoder)>,
-    /// Places to begin at, of the longest way that was decoded.
-    marks: Vec<Mark>,
-    /// The first block behind the end, once that was reached.
+    /// Restart points of the longest pass so far.
+    restart_points: Vec<RestartPoint>,
+    /// Number of blocks, once the end was reached.
     end: Option<u64>,
     remark: Option<String>,
-    /// Where the member begins that turned out to be damaged, but for a cut.
+    /// Decoded offset of the damaged member, unless the stream is only truncated.
     doubt: Option<u64>,
-    /// The first block that damage leaves nothing of, and the damage.
+    /// The first block that cannot be decoded, and the damage.
     failed: Option<(u64, Corruption)>,
 }
 
 impl Blocks {
-    /// Reads `source`, keeping decoded blocks within the memory for caches that `options` tell; decoding several blocks of xz at the same time may take as much again.
+    /// Reads `source` with the limits of `options`. Decoding blocks of xz in parallel may use as
+    /// much memory as the cache.
     pub fn new(source: Arc<dyn ReadAt>, compression: Compression, options: &OpenOptions) -> Self {
         let &OpenOptions { cache_bytes: memory_bytes, threads, stream_ratio: ratio, .. } = options;
         let decoded = DecodedCache::new(memory_bytes.max(MIN_CACHE), BLOCK as u64);
         Self { source, compression, ratio, threads, memory_bytes, decoded, state: Mutex::default() }
     }
 
-    /// Returns a block by number; behind one that is not full lies an empty one, or the damage that cut it.
+    /// Returns a block. Blocks after one that is not full are empty, or return the damage that
+    /// truncated it.
     ///
     /// # Errors
     ///
-    /// Those of decoding. What lies before the damage is still served.
+    /// Errors of decoding. Blocks before the damage are returned.
     pub fn block(&self, number: u64) -> Result<Arc<Vec<u8>>> {
         if let Some(block) = self.decoded.get(&number) {
             return Ok(block);
@@ -71,36 +74,37 @@ impl Blocks {
         if state.end.is_some_and(|end| number >= end) {
             return Ok(Arc::default());
         }
-        if let Some((_, flaw)) = state.failed.as_ref().filter(|(first, _)| number >= *first) {
-            return Err(flaw.error());
+        if let Some((_, corruption)) = state.failed.as_ref().filter(|(first, _)| number >= *first) {
+            return Err(corruption.error());
         }
-        let (mut at, mut decoder) = self.begin(&mut state, number)?;
+        let (mut at, mut decoder) = self.start(&mut state, number)?;
         loop {
             let mut block = vec![0; BLOCK];
-            let (len, failed) = fill(&mut decoder, &mut block);
+            let (len, failed) = fill(&mut decoder, &mut block, || false);
             block.truncate(len);
             let block = Arc::new(block);
             let found = at == number;
             if let Some(error) = failed {
-                // What came in front of a cut is as good as that of a whole stream; what is wrong inside it may have begun anywhere.
+                // Content before a truncation is valid. Other damage may have started anywhere in
+                // the member.
                 if casts_doubt(&error) {
                     state.doubt = Some(decoder.member());
                 }
-                let Some(flaw) = Corruption::of(&error) else { return Err(error) };
-                // What came before the damage is served.
+                let Some(corruption) = Corruption::of(&error) else { return Err(error) };
+                // Bytes before the damage are returned.
                 let missing = at + u64::from(len > 0);
                 if len > 0 {
                     self.decoded.insert(at, Arc::clone(&block));
                 }
-                state.failed = Some((missing, flaw));
+                state.failed = Some((missing, corruption));
                 return if found && len > 0 { Ok(block) } else { Err(error) };
             }
             self.decoded.insert(at, Arc::clone(&block));
             at += 1;
             check_ratio(at.saturating_mul(BLOCK as u64), self.source.len(), self.ratio)?;
             if found || len < BLOCK {
-                if decoder.marks().len() > state.marks.len() {
-                    state.marks = decoder.marks().to_vec();
+                if decoder.restart_points().len() > state.restart_points.len() {
+                    state.restart_points = decoder.restart_points().to_vec();
                 }
                 if len < BLOCK {
                     state.end = Some(at);
@@ -113,56 +117,36 @@ impl Blocks {
         }
     }
 
-    /// Returns something worth knowing about the stream, once its end was reached.
+    /// Returns the remark on the stream, once its end was reached.
     pub fn remark(&self) -> Option<String> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).remark.clone()
     }
 
-    /// Returns the offset of the decoded byte from which on nothing is vouched for, once damage was met that is no cut.
+    /// Returns the decoded offset from which content may be wrong, if a damaged member was found.
     pub fn doubt(&self) -> Option<u64> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).doubt
     }
 
-    /// Returns a decoder that stands at the start of a block, at or before the one that is wanted.
-    fn begin(&self, state: &mut State, number: u64) -> Result<(u64, Decoder)> {
+    /// Returns a decoder at the start of a block that is at or before block `number`.
+    fn start(&self, state: &mut State, number: u64) -> Result<(u64, Decoder)> {
         let start = number.saturating_mul(BLOCK as u64);
-        let mark = state.marks.iter().rev().find(|mark| mark.decoded <= start).copied();
-        let mark = mark.unwrap_or(Mark { decoded: 0, stored: 0 });
+        let point = state.restart_points.iter().rev().find(|point| point.decoded <= start).copied();
+        let point = point.unwrap_or(RestartPoint { decoded: 0, stored: 0 });
         if let Some((at, decoder)) = state.cursor.take()
             && at <= number
-            && at.saturating_mul(BLOCK as u64) >= mark.decoded
+            && at.saturating_mul(BLOCK as u64) >= point.decoded
         {
             return Ok((at, decoder));
         }
-        let input = Input::new(SourceStream::new(Arc::clone(&self.source), mark.stored), mark.stored);
-        let decoder = Decoder::new(self.compression, input).at(mark.decoded);
+        let input = Input::new(SourceStream::new(Arc::clone(&self.source), point.stored), point.stored);
+        let decoder = Decoder::new(self.compression, input).at(point.decoded);
         let mut decoder = decoder.with_threads(self.threads, self.memory_bytes);
-        // Members begin anywhere in a block.
-        let first = mark.decoded.div_ceil(BLOCK as u64);
-        let mut left = usize::try_from(first * BLOCK as u64 - mark.decoded).expect("less than a block");
-        let mut waste = vec![0; left.min(64 << 10)];
-        while left > 0 {
-            let len = left.min(waste.len());
-            let read = decoder.read(&mut waste[..len])?;
-            if read == 0 {
-                // It ends in the block that the member begins in; behind it there is nothing.
-                break;
-            }
-            left -= read;
-        }
-        Ok((first, decoder))
-    }
-}
-
-/// Decodes until a block is full, the stream ends or does not decode; returns how many bytes there are.
-fn fill(decoder: &mut Decoder, block: &mut [u8]) -> (usize, Option<Error>) {
-    let mut len = 0;
-    while len < block.len() {
-        match decoder.read(&mut block[len..]) {
-            Ok(0) => break,
-            Ok(read) => len += read,
-            Err(error) => return (len, Some(error)),
+        // The member may start within a block; the rest of that block is skipped.
+        let first = point.decoded.div_ceil(BLOCK as u64);
+        let skip = usize::try_from(first * BLOCK as u64 - point.decoded).expect("less than a block");
+        match fill(&mut decoder, &mut vec![0; skip], || false) {
+            (_, Some(error)) => Err(error),
+            _ => Ok((first, decoder)),
         }
     }
-    (len, None)
 }

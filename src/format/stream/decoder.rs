@@ -1,91 +1,96 @@
-//! Decodes a row of members.
+//! Decodes a sequence of members.
 
 use std::io::{ErrorKind, Read};
 use std::num::NonZero;
 
 use lz4_flex::frame::FrameDecoder;
 
-use super::broken::{BROKEN_HEAD, nearly_begins};
 use super::legacy::{self, Legacy};
+use super::magic::{DAMAGED_HEADER, begins, is_skippable, resembles_member};
 use super::step::{self, Fault, Progress, Step};
-use super::xz::{Pool, Room, XzBlocks};
-use super::{ByteStream, Compression, Input, PROBE, begins, is_skippable};
+use super::xz::{DecodeLimits, Pool, XzBlocks};
+use super::{ByteStream, Compression, Input, PROBE};
 use nra_core::error::{Error, Result};
 
-/// What is wrong with a stream that ends in the middle.
+/// Error detail of a truncated stream.
 pub(super) const TRUNCATED: &str = "truncated: unexpected end of the input";
-/// Decoded bytes between two members that are remembered as places to begin at.
-const MARK_DISTANCE: u64 = 1 << 20;
+/// Minimum distance of restart points, decoded bytes.
+const RESTART_DISTANCE: u64 = 1 << 20;
 
-/// A place where decoding can begin.
+/// A member at which decoding can start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Mark {
-    /// Offset of the decoded byte that comes first.
+pub struct RestartPoint {
+    /// Offset of its first decoded byte.
     pub decoded: u64,
     /// Offset in the compressed stream.
     pub stored: u64,
 }
 
-/// Decodes a compressed stream, member after member.
+/// Decodes a compressed stream.
 pub struct Decoder {
     compression: Compression,
     state: State,
-    /// Decoded bytes handed out.
+    /// Number of returned bytes.
     decoded: u64,
-    marks: Vec<Mark>,
-    /// Offset of bytes behind the last member that are not part of the stream.
-    junk: Option<u64>,
-    /// Where the member in work begins among the decoded bytes.
+    restart_points: Vec<RestartPoint>,
+    /// Offset of trailing data that is not part of the stream.
+    trailing: Option<u64>,
+    /// Decoded offset of the current member.
     member: u64,
-    /// What decoding several blocks at the same time may take.
-    room: Room,
-    /// Threads that do that, while none is decoded so.
+    /// Limits for decoding blocks in parallel.
+    limits: DecodeLimits,
+    /// Threads for that, unless they are in use.
     pool: Option<Pool>,
 }
 
 enum State {
-    /// In front of a member, or behind the last one.
-    Between(Input),
+    /// Before a member or after the last one.
+    BeforeMember(Input),
     Stepping(Input, Box<dyn Step>),
     Lz4(Box<FrameDecoder<Input>>),
     LegacyLz4(Input, Box<Legacy>),
     Xz(Input, Box<XzBlocks>),
-    /// What came before this has been handed out.
+    /// After the bytes before an error were returned.
     Failed(Error),
-    /// Nothing more comes: it ended, or failed.
+    /// After the end or an error.
     Ended,
 }
 
 impl Decoder {
-    /// Decodes `input`, which stands at the start of a member.
+    /// Decodes `input`, which starts with a member.
     pub fn new(compression: Compression, input: Input) -> Self {
-        let room = Room { threads: NonZero::<usize>::MIN, memory_bytes: 0 };
-        Self { compression, state: State::Between(input), decoded: 0, marks: Vec::new(), junk: None, member: 0, room, pool: None }
+        Self {
+            compression,
+            state: State::BeforeMember(input),
+            decoded: 0,
+            restart_points: Vec::new(),
+            trailing: None,
+            member: 0,
+            limits: DecodeLimits { threads: NonZero::<usize>::MIN, memory_bytes: 0 },
+            pool: None,
+        }
     }
 
-    /// Lets `threads` decode blocks of xz at the same time, where these tell their lengths, and take `memory_bytes` for that.
+    /// Decodes blocks of xz on `threads` threads, using up to `memory_bytes`, if their headers
+    /// contain the lengths.
     #[must_use]
     pub fn with_threads(self, threads: NonZero<usize>, memory_bytes: u64) -> Self {
-        Self { room: Room { threads, memory_bytes }, ..self }
+        Self { limits: DecodeLimits { threads, memory_bytes }, ..self }
     }
 
-    /// Counts decoded bytes from here on.
+    /// Sets the decoded offset of the next byte.
     #[must_use]
     pub fn at(self, decoded: u64) -> Self {
         Self { decoded, ..self }
     }
 
-    /// Returns the members that decoding can begin at, in order; those close to the one before are skipped.
-    pub fn marks(&self) -> &[Mark] {
-        &self.marks
+    /// Returns members at which decoding can start, in order. Some are omitted to keep a minimum
+    /// distance.
+    pub fn restart_points(&self) -> &[RestartPoint] {
+        &self.restart_points
     }
 
-    /// Returns the offset of junk behind the stream, once the end was reached.
-    pub fn junk(&self) -> Option<u64> {
-        self.junk
-    }
-
-    /// Returns where the member that did not decode begins among the decoded bytes.
+    /// Returns the decoded offset of the current member.
     pub(super) fn member(&self) -> u64 {
         self.member
     }
@@ -94,9 +99,9 @@ impl Decoder {
         Error::corrupt(self.compression.structure(), offset, detail)
     }
 
-    /// Begins the next member; `Ended` when there is none.
-    fn begin(&mut self, mut input: Input) -> Result<State> {
-        let first = self.decoded == 0 && self.marks.is_empty();
+    /// Starts the next member. Returns `Ended` if there is none.
+    fn start_member(&mut self, mut input: Input) -> Result<State> {
+        let first = self.decoded == 0 && self.restart_points.is_empty();
         if !first {
             skip_zeros(&mut input)?;
         }
@@ -110,18 +115,18 @@ impl Decoder {
             return Ok(State::Ended);
         }
         if !first && !begins(self.compression, next) {
-            if nearly_begins(self.compression, next) {
-                return Err(self.damaged(input.offset(), BROKEN_HEAD));
+            if resembles_member(self.compression, next) {
+                return Err(self.damaged(input.offset(), DAMAGED_HEADER));
             }
-            self.junk = Some(input.offset());
+            self.trailing = Some(input.offset());
             return Ok(State::Ended);
         }
         let is_legacy = self.compression == Compression::Lz4 && next.starts_with(&legacy::MAGIC);
-        let mark = Mark { decoded: self.decoded, stored: input.offset() };
+        let point = RestartPoint { decoded: self.decoded, stored: input.offset() };
         self.member = self.decoded;
-        self.mark(mark);
+        self.add_restart_point(point);
         if self.compression == Compression::Xz
-            && let Some(blocks) = XzBlocks::begin(&mut input, self.decoded, self.room, &mut self.pool)?
+            && let Some(blocks) = XzBlocks::start(&mut input, self.decoded, self.limits, &mut self.pool)?
         {
             return Ok(State::Xz(input, Box::new(blocks)));
         }
@@ -136,32 +141,27 @@ impl Decoder {
         Ok(State::Stepping(input, step))
     }
 
-    /// Remembers a place to begin at, unless it is close to the one before.
-    fn mark(&mut self, mark: Mark) {
-        if self.marks.last().is_none_or(|last| mark.decoded - last.decoded >= MARK_DISTANCE) {
-            self.marks.push(mark);
+    /// Adds a restart point unless it is close to the previous one.
+    fn add_restart_point(&mut self, point: RestartPoint) {
+        if self.restart_points.last().is_none_or(|last| point.decoded - last.decoded >= RESTART_DISTANCE) {
+            self.restart_points.push(point);
         }
     }
 
-    /// Passes over a frame that holds nothing.
+    /// Skips a skippable frame.
     fn skip_frame(&self, input: &mut Input) -> Result<()> {
         let offset = input.offset();
         let header: Option<[u8; 8]> = input.peek(8)?.first_chunk().copied();
         let header = header.ok_or_else(|| self.damaged(offset, TRUNCATED))?;
         input.consume(8);
-        let mut left = u32::from_le_bytes([header[4], header[5], header[6], header[7]]) as usize;
-        while left > 0 {
-            let len = input.peek(1)?.len().min(left);
-            if len == 0 {
-                return Err(self.damaged(offset, TRUNCATED));
-            }
-            input.consume(len);
-            left -= len;
+        let len = u64::from(u32::from_le_bytes([header[4], header[5], header[6], header[7]]));
+        if input.consume_each(len, |_| ())? < len {
+            return Err(self.damaged(offset, TRUNCATED));
         }
         Ok(())
     }
 
-    /// Decodes with a stepping decoder; `None` when its member ended without giving anything.
+    /// Decodes with a step decoder. Returns `None` if the member ended without output.
     fn step(&mut self, mut input: Input, mut step: Box<dyn Step>, buffer: &mut [u8]) -> Result<Option<usize>> {
         loop {
             let offset = input.offset();
@@ -177,7 +177,7 @@ impl Decoder {
             };
             input.consume(consumed);
             if ended {
-                self.state = State::Between(input);
+                self.state = State::BeforeMember(input);
                 return Ok((produced > 0).then_some(produced));
             }
             if produced > 0 {
@@ -196,11 +196,12 @@ impl Decoder {
         match Read::read(&mut *decoder, buffer) {
             Ok(0) => {
                 let input = decoder.into_inner();
-                // The decoder asks for exactly what a frame has: it meets the end only in a frame that is cut.
+                // The decoder reads exactly one frame, so it meets the end only in a truncated
+                // frame.
                 if input.is_starved() {
                     return Err(self.damaged(input.offset(), TRUNCATED));
                 }
-                self.state = State::Between(input);
+                self.state = State::BeforeMember(input);
                 Ok(None)
             }
             Ok(produced) => {
@@ -212,7 +213,7 @@ impl Decoder {
                 if error.kind() == ErrorKind::UnexpectedEof {
                     return Err(self.damaged(offset, TRUNCATED));
                 }
-                // An error of the source below comes back as it was.
+                // Errors of the source are returned unchanged.
                 Err(match error.downcast::<Error>() {
                     Ok(error) => error,
                     Err(error) => self.damaged(offset, error.to_string()),
@@ -225,50 +226,50 @@ impl Decoder {
 impl ByteStream for Decoder {
     fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
         loop {
-            let given = match std::mem::replace(&mut self.state, State::Ended) {
-                State::Between(input) => {
-                    self.state = self.begin(input)?;
+            let produced = match std::mem::replace(&mut self.state, State::Ended) {
+                State::BeforeMember(input) => {
+                    self.state = self.start_member(input)?;
                     None
                 }
                 State::Stepping(input, step) => self.step(input, step, buffer)?,
                 State::Lz4(decoder) => self.lz4(decoder, buffer)?,
                 State::LegacyLz4(mut input, mut legacy) => {
-                    let given = legacy.read(&mut input, buffer)?;
-                    self.state = if given > 0 { State::LegacyLz4(input, legacy) } else { State::Between(input) };
-                    (given > 0).then_some(given)
+                    let produced = legacy.read(&mut input, buffer)?;
+                    self.state = if produced > 0 { State::LegacyLz4(input, legacy) } else { State::BeforeMember(input) };
+                    (produced > 0).then_some(produced)
                 }
                 State::Xz(mut input, mut blocks) => {
-                    let given = blocks.read(&mut input, buffer);
+                    let produced = blocks.read(&mut input, buffer);
                     self.member = blocks.member();
-                    while let Some(mark) = blocks.take_begun(self.decoded) {
-                        self.mark(mark);
+                    while let Some(point) = blocks.next_restart_point(self.decoded) {
+                        self.add_restart_point(point);
                     }
-                    let given = given?;
-                    self.state = if given > 0 {
+                    let produced = produced?;
+                    self.state = if produced > 0 {
                         State::Xz(input, blocks)
                     } else {
                         self.pool = Some(blocks.into_pool());
-                        State::Between(input)
+                        State::BeforeMember(input)
                     };
-                    (given > 0).then_some(given)
+                    (produced > 0).then_some(produced)
                 }
                 State::Failed(error) => return Err(error),
                 State::Ended => return Ok(0),
             };
-            if let Some(given) = given {
-                self.decoded = self.decoded.saturating_add(given as u64);
-                return Ok(given);
+            if let Some(produced) = produced {
+                self.decoded = self.decoded.saturating_add(produced as u64);
+                return Ok(produced);
             }
         }
     }
 
     fn remark(&self) -> Option<String> {
-        let at = self.junk?;
-        Some(format!("what follows the {} at offset {at} is none and is skipped", self.compression.structure()))
+        let at = self.trailing?;
+        Some(format!("the data after the {}, at offset {at}, is skipped", self.compression.structure()))
     }
 }
 
-/// Returns the error for what is wrong at this offset of a stream.
+/// Returns the error for a fault at this offset of a stream.
 pub(super) fn failed(compression: Compression, offset: u64, fault: Fault) -> Error {
     match fault {
         Fault::Damage(detail) => Error::corrupt(compression.structure(), offset, detail),
@@ -276,7 +277,7 @@ pub(super) fn failed(compression: Compression, offset: u64, fault: Fault) -> Err
     }
 }
 
-/// Takes zero bytes: padding to the length of a tape record.
+/// Consumes zero bytes, which pad a stream to the length of a tape record.
 pub(super) fn skip_zeros(input: &mut Input) -> Result<()> {
     loop {
         let bytes = input.peek(1)?;

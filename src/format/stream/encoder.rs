@@ -1,8 +1,8 @@
-//! Writes a compressed stream, member by member on several threads.
+//! Writes a compressed stream on several threads.
 //!
-//! The content is cut into runs of equal length and each becomes a member of its own (a gzip member, a frame, a stream): every
-//! reader takes several in a row, they are made in parallel, the bytes do not depend on the number of threads, and whoever
-//! reads the stream later can begin at any of them.
+//! The content is split into runs of equal length, each of which becomes a member. Members are
+//! compressed in parallel, and the output does not depend on the number of threads. Other programs
+//! read the sequence of members as one stream, and decoding can start at any member.
 
 use std::io::{self, Write};
 use std::num::NonZero;
@@ -16,15 +16,16 @@ use super::{Compression, xz};
 use nra_core::progress::Monitor;
 use nra_core::worker_pool::{JobOutput, PoolLimits, WorkerPool};
 
-/// Bytes that xz compresses between two looks at whether they are still wanted: less than a second at the highest level.
+/// Bytes that xz compresses between checks whether the work was stopped: less than a second at the
+/// highest level.
 const XZ_STEP: usize = 256 << 10;
 
-/// How hard to compress; the numbers mean what the usual program of each kind means by them.
+/// A compression level, numbered as in the usual program for the format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Level(i32);
 
 impl Level {
-    /// Returns the level that the usual program takes by itself.
+    /// Returns the default level of the usual program.
     pub fn default_of(compression: Compression) -> Self {
         Self(match compression {
             Compression::Gzip | Compression::Xz | Compression::Lzma => 6,
@@ -34,7 +35,7 @@ impl Level {
         })
     }
 
-    /// Returns the levels there are.
+    /// Returns the supported levels.
     pub fn all(compression: Compression) -> std::ops::RangeInclusive<i32> {
         match compression {
             Compression::Gzip | Compression::Bzip2 => 1..=9,
@@ -44,7 +45,7 @@ impl Level {
         }
     }
 
-    /// Returns the level with this number, if there is one.
+    /// Returns the level with this number if it is supported.
     pub fn new(compression: Compression, number: i32) -> Option<Self> {
         Self::all(compression).contains(&number).then_some(Self(number))
     }
@@ -54,32 +55,34 @@ impl Level {
     }
 }
 
-/// The longest run of xz, bytes.
+/// Longest run of xz, bytes.
 const XZ_RUN: usize = 24 << 20;
 
-/// Returns the content of one member, bytes: long enough that beginning afresh costs less than a percent.
+/// Returns the length of a run, bytes: long enough that starting a new member costs less than 1 %.
 fn run_len(compression: Compression, level: Level) -> usize {
     match compression {
         Compression::Gzip => 1 << 20,
         Compression::Zstd | Compression::Lz4 => 8 << 20,
-        // Three times the dictionary, as xz does it, but no more than that of level 6; above level 8 the dictionary is as long as a run.
+        // Three times the dictionary, as in xz, but at most that of level 6. From level 8 on, the
+        // dictionary is limited to the run.
         Compression::Xz | Compression::Lzma => {
             let dictionary = XzOptions::with_preset(level.unsigned()).lzma_options.dict_size;
             usize::try_from(dictionary).unwrap_or(XZ_RUN).saturating_mul(3).clamp(1 << 20, XZ_RUN)
         }
-        // One block.
+        // A single block.
         Compression::Bzip2 => level.unsigned() as usize * 100_000,
     }
 }
 
-/// Returns the memory that each thread takes, bytes, about: a run in work and one that waits, a member, and what the compressor works with.
+/// Returns the approximate memory of a thread, bytes: a run in progress, a pending run, a member,
+/// and the state of the compressor.
 pub fn thread_bytes(compression: Compression, level: Level) -> u64 {
     let works_with = match compression {
         Compression::Gzip | Compression::Lz4 => 1 << 20,
         Compression::Bzip2 => 8 << 20,
-        // From level 16 on the tables are as long as what is compressed, and longer.
+        // From level 16 on, the tables are longer than the run.
         Compression::Zstd => (if level.0 < 16 { 16 } else { 96 }) << 20,
-        // Tables of some eleven times the dictionary.
+        // The tables are about eleven times the dictionary.
         Compression::Xz | Compression::Lzma => 11 * u64::from(xz_options(level).lzma_options.dict_size) + (2 << 20),
     };
     3 * run_len(compression, level) as u64 + works_with
@@ -92,17 +95,17 @@ fn xz_options(level: Level) -> XzOptions {
     options
 }
 
-/// A member, and the buffer of its run for the next one.
+/// A member, and the buffer of its run for reuse.
 type Compressed = (io::Result<Vec<u8>>, Vec<u8>);
 
-/// Compresses what is written to it.
+/// Compresses the bytes written to it.
 pub struct Encoder<'a, W: Write> {
     out: W,
     run: Vec<u8>,
     run_len: usize,
     pool: WorkerPool<'static, Vec<u8>, Compressed>,
     spare: Vec<Vec<u8>>,
-    any: bool,
+    has_members: bool,
     monitor: Option<&'a dyn Monitor>,
 }
 
@@ -118,22 +121,19 @@ impl<'a, W: Write> Encoder<'a, W> {
         };
         let limits = PoolLimits::new(threads.get(), threads.get() + 1);
         let pool = WorkerPool::new("compress", limits, new_worker);
-        Self { out, run: Vec::with_capacity(run_len), run_len, pool, spare: Vec::new(), any: false, monitor: None }
+        Self { out, run: Vec::with_capacity(run_len), run_len, pool, spare: Vec::new(), has_members: false, monitor: None }
     }
 
-    /// Lets the work end with `Cancelled` while it waits for the threads, which take seconds for a member at the highest levels.
+    /// Makes the encoder fail with `Cancelled` if `monitor` is cancelled while it waits for the
+    /// threads, which take seconds per member at the highest levels.
     #[must_use]
-    pub fn watched(self, monitor: &'a dyn Monitor) -> Self {
+    pub fn with_monitor(self, monitor: &'a dyn Monitor) -> Self {
         Self { monitor: Some(monitor), ..self }
     }
 
-    /// Writes what is left; returns what it wrote to.
-    ///
-    /// # Errors
-    ///
-    /// What compressing and writing give.
+    /// Compresses the remaining bytes and returns the underlying writer.
     pub fn finish(mut self) -> io::Result<W> {
-        if !self.run.is_empty() || !self.any {
+        if !self.run.is_empty() || !self.has_members {
             self.send()?;
         }
         while self.receive()? {}
@@ -148,11 +148,11 @@ impl<'a, W: Write> Encoder<'a, W> {
         let next = self.spare.pop().unwrap_or_else(|| Vec::with_capacity(self.run_len));
         let run = std::mem::replace(&mut self.run, next);
         self.pool.send(run, 0).map_err(io::Error::other)?;
-        self.any = true;
+        self.has_members = true;
         Ok(())
     }
 
-    /// Writes the next member; says whether there was one.
+    /// Writes the next member. Returns whether there was one.
     fn receive(&mut self) -> io::Result<bool> {
         let monitor = self.monitor;
         let check = || monitor.map_or(Ok(()), |monitor| monitor.check().map_err(io::Error::other));
@@ -174,17 +174,17 @@ impl<W: Write> Write for Encoder<'_, W> {
         Ok(len)
     }
 
-    /// Does nothing: a run that is not full stays open, since members would get short otherwise.
+    /// Does nothing: flushing a partial run would create a short member.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
 }
 
-/// Compresses a run into a member, or fails early when it is not wanted any more.
+/// Compresses a run into a member. Returns an error when the work is stopped.
 fn member(compression: Compression, level: Level, run: &[u8], is_stopped: &dyn Fn() -> bool) -> io::Result<Vec<u8>> {
     match compression {
         Compression::Gzip => {
-            // No time and no name: the same content gives the same bytes.
+            // No time and no name: equal content gives equal bytes.
             let mut encoder = GzBuilder::new().write(Vec::new(), flate2::Compression::new(level.unsigned()));
             encoder.write_all(run)?;
             encoder.finish()
@@ -202,7 +202,7 @@ fn member(compression: Compression, level: Level, run: &[u8], is_stopped: &dyn F
             let mut writer = XzWriter::new(Vec::new(), xz_options(level))?;
             for step in run.chunks(XZ_STEP) {
                 if is_stopped() {
-                    return Err(io::Error::other("nobody waits for it"));
+                    return Err(io::Error::other("the work was stopped"));
                 }
                 writer.write_all(step)?;
             }

@@ -1,4 +1,4 @@
-//! Bytes that come once, in order: from a file, a pipe, or a decoder.
+//! Sequential input from a file, a pipe or a decoder.
 
 use std::io::{ErrorKind, Read};
 use std::sync::Arc;
@@ -6,21 +6,21 @@ use std::sync::Arc;
 use nra_core::error::{Error, Result, Subject};
 use nra_core::source::ReadAt;
 
-/// Length of the buffer in front of a stream, bytes: few calls, and it stays in the cache.
+/// Length of an input buffer, bytes: long enough for few calls, short enough for the cache.
 const BUFFER: usize = 128 << 10;
-/// Most bytes that can be looked at before they are taken.
+/// Most bytes that can be peeked at.
 pub(super) const MAX_PEEK: usize = BUFFER / 2;
 
-/// Bytes in order.
+/// A stream of bytes.
 pub trait ByteStream: Send {
-    /// Reads some bytes into `buffer`, which is not empty; 0 means that there are no more.
+    /// Reads bytes into `buffer`, which is not empty. Returns 0 at the end.
     ///
     /// # Errors
     ///
-    /// `Io` when the source fails, `Corrupt` when the bytes can't be decoded.
+    /// `Io` if the source fails, `Corrupt` if the bytes cannot be decoded.
     fn read(&mut self, buffer: &mut [u8]) -> Result<usize>;
 
-    /// Returns something worth knowing about the stream, once its end was reached.
+    /// Returns a remark on the stream, once its end was reached.
     fn remark(&self) -> Option<String> {
         None
     }
@@ -35,14 +35,14 @@ impl<T: ByteStream + ?Sized> ByteStream for Box<T> {
     }
 }
 
-/// Anything that reads, as a stream.
+/// A reader as a stream.
 pub struct ReaderStream<R> {
     reader: R,
     name: Subject,
 }
 
 impl<R: Read + Send> ReaderStream<R> {
-    /// Wraps `reader`; `name` is used in messages.
+    /// Wraps `reader`. `name` is its name in messages.
     pub fn new(reader: R, name: impl Into<Subject>) -> Self {
         Self { reader, name: name.into() }
     }
@@ -59,7 +59,7 @@ impl<R: Read + Send> ByteStream for ReaderStream<R> {
     }
 }
 
-/// A source from an offset on, as a stream.
+/// A source as a stream.
 pub struct SourceStream {
     source: Arc<dyn ReadAt>,
     offset: u64,
@@ -84,21 +84,21 @@ impl ByteStream for SourceStream {
     }
 }
 
-/// A stream with a buffer in front of it, so that one can look before taking.
+/// A buffered stream that can be peeked at.
 pub struct Input {
     inner: Box<dyn ByteStream>,
     buffer: Vec<u8>,
     start: usize,
     end: usize,
-    /// Offset in the stream of the first byte that was not taken.
+    /// Offset of the next byte in the stream.
     offset: u64,
     ended: bool,
-    /// A reader was told that there is nothing more.
+    /// A read at the end of the stream was attempted.
     starved: bool,
 }
 
 impl Input {
-    /// Wraps a stream that stands at `offset`.
+    /// Wraps a stream whose next byte is at `offset`.
     pub fn new(inner: impl ByteStream + 'static, offset: u64) -> Self {
         Self { inner: Box::new(inner), buffer: vec![0; BUFFER], start: 0, end: 0, offset, ended: false, starved: false }
     }
@@ -108,27 +108,24 @@ impl Input {
         self.offset
     }
 
-    /// Says whether the end of the stream was seen.
+    /// Returns whether the end of the stream was reached.
     pub fn is_ended(&self) -> bool {
         self.ended
     }
 
-    /// Says whether somebody who read from here met the end.
+    /// Returns whether a read at the end of the stream was attempted.
     pub(super) fn is_starved(&self) -> bool {
         self.starved
     }
 
-    /// Returns what is in the buffer: at least `least` bytes (up to 64 KiB), fewer only at the end.
-    ///
-    /// # Errors
-    ///
-    /// Those of the stream.
-    pub fn peek(&mut self, least: usize) -> Result<&[u8]> {
-        debug_assert!(least <= MAX_PEEK);
-        if self.end - self.start < least && !self.ended {
+    /// Returns the buffered bytes: at least `min_len`, which is at most 64 KiB, or fewer at the
+    /// end.
+    pub fn peek(&mut self, min_len: usize) -> Result<&[u8]> {
+        debug_assert!(min_len <= MAX_PEEK);
+        if self.end - self.start < min_len && !self.ended {
             self.buffer.copy_within(self.start..self.end, 0);
             (self.start, self.end) = (0, self.end - self.start);
-            while self.end < least && !self.ended {
+            while self.end < min_len && !self.ended {
                 let read = self.inner.read(&mut self.buffer[self.end..])?;
                 self.end += read;
                 self.ended = read == 0;
@@ -137,17 +134,34 @@ impl Input {
         Ok(&self.buffer[self.start..self.end])
     }
 
-    /// Takes `len` of the bytes that were looked at.
+    /// Consumes `len` of the peeked bytes.
     pub fn consume(&mut self, len: usize) {
         debug_assert!(len <= self.end - self.start);
         self.start += len;
         self.offset += len as u64;
     }
+
+    /// Consumes up to `len` bytes and passes them to `each`. Returns their number, which is less
+    /// than `len` only at the end.
+    pub(super) fn consume_each(&mut self, len: u64, mut each: impl FnMut(&[u8])) -> Result<u64> {
+        let mut remaining = len;
+        while remaining > 0 {
+            let bytes = self.peek(1)?;
+            let count = bytes.len().min(usize::try_from(remaining).unwrap_or(usize::MAX));
+            if count == 0 {
+                break;
+            }
+            each(&bytes[..count]);
+            self.consume(count);
+            remaining -= count as u64;
+        }
+        Ok(len - remaining)
+    }
 }
 
 impl ByteStream for Input {
     fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
-        // A large read goes past the buffer.
+        // Large reads bypass the buffer.
         if self.start == self.end && buffer.len() >= BUFFER && !self.ended {
             let read = self.inner.read(buffer)?;
             self.ended = read == 0;

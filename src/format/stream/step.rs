@@ -1,4 +1,4 @@
-//! The decoders behind one face: some input, some room for output, and what became of both.
+//! The common interface of the decoders.
 
 use std::io::ErrorKind;
 
@@ -8,30 +8,31 @@ use zstd_safe::{DCtx, DParameter, InBuffer, OutBuffer};
 
 use super::Compression;
 
-/// Largest window of a zstd frame, as a power of two: what the zstd program accepts without being asked for more.
+/// Largest window of a zstd frame, as a power of two: the default limit of the zstd program.
 const ZSTD_WINDOW_LOG: u32 = 27;
-/// Memory that an xz or lzma decoder may take, KiB: twice what the largest preset needs, so that also odd settings decode.
+/// Memory of an xz or lzma decoder, KiB: twice that of the highest preset, so that unusual settings
+/// can be decoded.
 pub const LZMA_MEMORY_KIB: u32 = 256 << 10;
 /// The window of deflate, as a power of two.
 const DEFLATE_WINDOW_LOG: u8 = 15;
 
-/// What a step did.
+/// The result of a decoding step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Progress {
-    /// Bytes taken of the input.
+    /// Number of consumed input bytes.
     pub(super) consumed: usize,
-    /// Bytes put into the output.
+    /// Number of bytes written to the output.
     pub(super) produced: usize,
     /// The member is complete.
     pub(super) ended: bool,
 }
 
-/// Why a member does not decode.
+/// Why a member cannot be decoded.
 #[derive(Debug)]
 pub(super) enum Fault {
-    /// What is wrong with it, as a sentence.
+    /// It is damaged.
     Damage(String),
-    /// It needs more memory than a stream may ask for: what it asks for, and what it may.
+    /// It needs more memory than the limit.
     Memory { found: String, known: String },
 }
 
@@ -41,17 +42,18 @@ impl<T: Into<String>> From<T> for Fault {
     }
 }
 
-/// Decodes one member.
+/// Decodes a member.
 pub(super) trait Step: Send {
     /// Decodes from `input` into `output`. `last`: no input follows.
     ///
     /// # Errors
     ///
-    /// What is wrong, and how many bytes were put into the output before: a checksum comes behind its content.
+    /// The fault, and the number of bytes written to the output before it. A checksum follows its
+    /// content.
     fn step(&mut self, input: &[u8], output: &mut [u8], last: bool) -> Result<Progress, (usize, Fault)>;
 }
 
-/// Returns a decoder for one member; lz4 has another form.
+/// Returns a decoder for a member. lz4 is decoded by a reader instead.
 pub(super) fn new(compression: Compression) -> Result<Box<dyn Step>, Fault> {
     Ok(match compression {
         Compression::Gzip => Box::new(Gzip(Decompress::new_gzip(DEFLATE_WINDOW_LOG))),
@@ -79,18 +81,19 @@ impl Step for Gzip {
     }
 }
 
-/// What tells how much of a zstd frame comes next, bytes.
+/// Bytes of a zstd frame that determine the length of its next part.
 const ZSTD_START: usize = 5;
 
 struct Zstd {
     context: DCtx<'static>,
-    /// Bytes up to the end of the next part of the frame.
+    /// Bytes up to the end of the next part.
     wanted: usize,
 }
 
 impl Step for Zstd {
     fn step(&mut self, input: &[u8], output: &mut [u8], _last: bool) -> Result<Progress, (usize, Fault)> {
-        // It forgets to say what it gave before it met something wrong: part by part, that comes from the one before.
+        // After an error the output position is not reported. Input is limited to one part, so that
+        // only the preceding parts have output.
         let mut input = InBuffer::around(&input[..input.len().min(self.wanted)]);
         let mut output = OutBuffer::around(output);
         let hint = self.context.decompress_stream(&mut output, &mut input).map_err(|code| (output.pos(), zstd_name(code)))?;
@@ -133,19 +136,19 @@ fn action(last: bool) -> Action {
     if last { Action::Finish } else { Action::Run }
 }
 
-/// `given`: bytes that were put into the output, also in front of an error.
-pub(super) fn lzma_progress(result: std::io::Result<StreamResult>, given: usize) -> Result<Progress, (usize, Fault)> {
+/// Converts the result of an lzma decoder that has written `produced` bytes.
+pub(super) fn lzma_progress(result: std::io::Result<StreamResult>, produced: usize) -> Result<Progress, (usize, Fault)> {
     match result {
         Ok(StreamResult { bytes_consumed, bytes_produced, status }) => {
             Ok(Progress { consumed: bytes_consumed, produced: bytes_produced, ended: status == LzmaStatus::StreamEnd })
         }
         Err(error) if error.kind() == ErrorKind::OutOfMemory => {
             let limit = LZMA_MEMORY_KIB >> 10;
-            let found = format!("that takes more than {limit} MiB of memory to decode");
-            Err((given, Fault::Memory { found, known: format!("up to {limit} MiB") }))
+            let found = format!("that needs more than {limit} MiB of memory to decode");
+            Err((produced, Fault::Memory { found, known: format!("up to {limit} MiB") }))
         }
-        Err(error) if error.kind() == ErrorKind::UnexpectedEof => Err((given, super::decoder::TRUNCATED.into())),
-        Err(error) => Err((given, error.to_string().into())),
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof => Err((produced, super::decoder::TRUNCATED.into())),
+        Err(error) => Err((produced, error.to_string().into())),
     }
 }
 

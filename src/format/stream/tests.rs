@@ -40,7 +40,7 @@ fn text(len: usize) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_written_is_read() {
+fn encoded_content_is_decoded() {
     for compression in WRITTEN {
         for len in [0, 1, 3_000_000] {
             let content = text(len);
@@ -51,7 +51,7 @@ fn what_is_written_is_read() {
 }
 
 #[test]
-fn members_follow_each_other_and_zeros_follow_them() {
+fn members_and_zero_padding_are_decoded_as_one_stream() {
     for compression in WRITTEN {
         let member = encode(compression, b"one ");
         let mut bytes = [member.clone(), encode(compression, b"two")].concat();
@@ -63,18 +63,19 @@ fn members_follow_each_other_and_zeros_follow_them() {
 }
 
 #[test]
-fn junk_behind_the_stream_is_told() {
+fn trailing_data_is_remarked() {
     for compression in WRITTEN {
         let member = encode(compression, b"content");
         let at = member.len() as u64;
         let mut decoder = Decoder::new(compression, stream([member, b"junk".to_vec()].concat()));
         assert_eq!(read_all(&mut decoder).unwrap(), b"content");
-        assert_eq!(decoder.junk(), Some(at), "{compression:?}");
+        let remark = decoder.remark().unwrap();
+        assert!(remark.ends_with(&format!("at offset {at}, is skipped")), "{compression:?}: {remark}");
     }
 }
 
 #[test]
-fn every_cut_is_found() {
+fn every_truncation_is_detected() {
     for compression in WRITTEN {
         let encoded = encode(compression, &text(5_000));
         for len in 1..encoded.len() {
@@ -86,7 +87,7 @@ fn every_cut_is_found() {
 }
 
 #[test]
-fn a_wrong_checksum_is_found() {
+fn every_damage_of_content_is_detected() {
     for compression in WRITTEN {
         let content: Vec<u8> = text(5_000);
         let encoded = encode(compression, &content);
@@ -94,29 +95,29 @@ fn a_wrong_checksum_is_found() {
             let mut damaged = encoded.clone();
             damaged[at] ^= 0x10;
             let mut decoder = Decoder::new(compression, stream(damaged));
-            // Header fields that say nothing about the content may change; content never does.
+            // Header fields without influence on the content may change.
             if let Ok(found) = read_all(&mut decoder) {
-                assert!(found == content || decoder.junk().is_some(), "{compression:?} at {at}");
+                assert!(found == content || decoder.remark().is_some(), "{compression:?} at {at}");
             }
         }
     }
 }
 
 #[test]
-fn all_in_front_of_a_wrong_checksum_is_given() {
+fn content_before_a_wrong_checksum_is_returned() {
     let content = text(300_000);
-    // Bytes at the end that only vouch for what stands before them.
-    for (compression, tail) in [
+    // Final bytes that contain only checksums and lengths.
+    for (compression, last) in [
         (Compression::Gzip, 1..=8),
         (Compression::Zstd, 1..=4),
         (Compression::Xz, 1..=30),
-        // Its last bits are there to end with a whole byte.
+        // The last byte may contain padding bits only.
         (Compression::Bzip2, 2..=4),
         (Compression::Lz4, 1..=4),
     ] {
-        for back in tail {
+        for from_end in last {
             let mut damaged = encode(compression, &content);
-            let at = damaged.len() - back;
+            let at = damaged.len() - from_end;
             damaged[at] ^= 4;
             let mut decoder = Decoder::new(compression, stream(damaged));
             let (mut found, mut buffer) = (Vec::new(), vec![0; 1 << 20]);
@@ -132,7 +133,7 @@ fn all_in_front_of_a_wrong_checksum_is_given() {
     }
 }
 
-/// Stops the work from the beginning.
+/// Cancels the work from the start.
 struct Stopped;
 
 impl nra_core::progress::Monitor for Stopped {
@@ -143,25 +144,25 @@ impl nra_core::progress::Monitor for Stopped {
 }
 
 #[test]
-fn threads_that_compress_are_not_waited_for_when_the_work_is_stopped() {
-    // What xz compresses for seconds.
+fn cancelled_encoder_does_not_wait_for_its_threads() {
+    // Content that takes xz seconds.
     let mut encoder = Encoder::new(Vec::new(), Compression::Xz, Level::new(Compression::Xz, 9).unwrap(), NonZero::<usize>::MIN);
     let mut run = vec![0; 24 << 20];
     blake3::Hasher::new().finalize_xof().fill(&mut run);
     encoder.write_all(&run).unwrap();
-    let Err(error) = encoder.watched(&Stopped).finish() else { panic!("it is stopped") };
+    let Err(error) = encoder.with_monitor(&Stopped).finish() else { panic!("it is cancelled") };
     assert!(matches!(Error::io("write", "it", error), Error::Cancelled));
 }
 
 #[test]
-fn members_are_places_to_begin_at() {
+fn decoding_restarts_at_a_member() {
     let content = text(5 << 20);
     let encoded = encode(Compression::Gzip, &content);
     let mut decoder = Decoder::new(Compression::Gzip, stream(encoded.clone()));
     assert_eq!(read_all(&mut decoder).unwrap(), content);
-    let marks = decoder.marks().to_vec();
-    assert_eq!(marks.len(), 5);
-    let Mark { decoded, stored } = marks[3];
+    let points = decoder.restart_points().to_vec();
+    assert_eq!(points.len(), 5);
+    let RestartPoint { decoded, stored } = points[3];
     let from = |offset: u64| usize::try_from(offset).unwrap();
     let mut later = Decoder::new(Compression::Gzip, stream(encoded[from(stored)..].to_vec()));
     assert_eq!(read_all(&mut later).unwrap(), content[from(decoded)..]);
@@ -172,7 +173,7 @@ fn skippable(len: u32) -> Vec<u8> {
 }
 
 #[test]
-fn frames_to_pass_over_tell_nothing() {
+fn skippable_frames_have_no_content() {
     let content = text(3_000_000);
     for compression in [Compression::Zstd, Compression::Lz4] {
         let frames = encode(compression, &content);
@@ -188,13 +189,13 @@ fn frames_to_pass_over_tell_nothing() {
             }
         }
     }
-    // Nothing else in it.
+    // A stream of skippable frames only.
     assert_eq!(decode_all(skippable(9)).unwrap(), (Some(Compression::Zstd), Vec::new()));
     assert!(decode_all(skippable(9)[..10].to_vec()).is_err());
 }
 
 #[test]
-fn what_ends_without_content_is_read_at_any_block() {
+fn blocks_past_an_empty_member_are_empty() {
     let content = text(3_000_000);
     for compression in WRITTEN {
         let mut empty = encode(compression, b"");
@@ -203,7 +204,7 @@ fn what_ends_without_content_is_read_at_any_block() {
         }
         let bytes = [encode(compression, &content), empty].concat();
         let source = std::sync::Arc::new(nra_core::source::MemorySource::new(bytes));
-        // So little memory that it begins anew each time.
+        // No cache, so that decoding restarts for each block.
         let options = OpenOptions { cache_bytes: 0, stream_ratio: 1_000, ..OpenOptions::default() };
         let blocks = Blocks::new(source, compression, &options);
         for _ in 0..2 {
@@ -216,7 +217,7 @@ fn what_ends_without_content_is_read_at_any_block() {
     }
 }
 
-/// Counts what is read.
+/// Counts the bytes that are read.
 struct Reads(nra_core::source::MemorySource, std::sync::atomic::AtomicU64);
 
 impl nra_core::source::ReadAt for Reads {
@@ -233,7 +234,7 @@ impl nra_core::source::ReadAt for Reads {
 }
 
 #[test]
-fn what_lies_behind_the_end_needs_no_decoding() {
+fn blocks_past_the_end_need_no_decoding() {
     let content = text(3_000_000);
     for compression in WRITTEN {
         let bytes = encode(compression, &content);
@@ -247,7 +248,7 @@ fn what_lies_behind_the_end_needs_no_decoding() {
 }
 
 #[test]
-fn old_lz4_files_are_read() {
+fn legacy_lz4_files_are_decoded() {
     let content = text(20 << 20);
     let mut bytes = Vec::new();
     for part in [&content[..9 << 20], &content[9 << 20..]] {
@@ -267,7 +268,7 @@ fn old_lz4_files_are_read() {
 }
 
 #[test]
-fn reading_ahead_gives_the_same_and_then_the_error() {
+fn read_ahead_returns_content_and_then_the_error() {
     let content = text(1_000_000);
     let mut encoded = encode(Compression::Gzip, &content);
     let recorder = nra_core::progress::Recorder::default();
@@ -275,7 +276,7 @@ fn reading_ahead_gives_the_same_and_then_the_error() {
         if cut {
             encoded.pop();
         }
-        let mut ahead = Ahead::new(Decoder::new(Compression::Gzip, stream(encoded.clone()))).unwrap();
+        let mut ahead = ReadAhead::new(Decoder::new(Compression::Gzip, stream(encoded.clone()))).unwrap();
         let mut found = Vec::new();
         let end = loop {
             match ahead.peek(&recorder) {
@@ -311,8 +312,8 @@ proptest! {
 }
 
 #[test]
-fn threads_that_compress_take_no_more_than_is_said() {
-    // Above all: a level more takes no less, and the tables of xz follow what is compressed at once.
+fn thread_bytes_grow_with_the_level() {
+    // Memory grows with the level, and the tables of xz are limited by the run.
     for compression in [Compression::Gzip, Compression::Zstd, Compression::Xz, Compression::Bzip2, Compression::Lz4] {
         let bytes: Vec<u64> =
             Level::all(compression).map(|level| thread_bytes(compression, Level::new(compression, level).unwrap())).collect();

@@ -1,4 +1,4 @@
-//! Content on its way: data as it is stored, and the holes between its parts.
+//! The content of an entry: stored data, and the holes between its segments.
 
 use std::collections::VecDeque;
 
@@ -6,49 +6,50 @@ use super::decoder::Event;
 use super::header::padded;
 use super::sparse::Segment;
 
-/// The content of an entry that is being read.
+/// The unread content of an entry.
 #[derive(Debug)]
 pub(super) struct Content {
-    /// Data to come, bytes.
+    /// Data not yet read, bytes.
     stored: u64,
     /// Position in the file.
     at: u64,
-    /// Length with holes, bytes.
+    /// Length including holes, bytes.
     size: u64,
-    /// Parts of data to come: offset in the file and length.
+    /// Segments not yet read: offset in the file and length.
     segments: VecDeque<Segment>,
-    /// Bytes behind the data, up to whole blocks.
+    /// Bytes after the data, up to the next block.
     padding: u64,
 }
 
 impl Content {
-    /// Begins content without holes.
+    /// Returns content without holes.
     pub(super) fn whole(stored: u64) -> Self {
         let segments = if stored > 0 { VecDeque::from([(0, stored)]) } else { VecDeque::new() };
         Self { stored, at: 0, size: stored, segments, padding: padded(stored) - stored }
     }
 
-    /// Begins content of `size` bytes, of which these parts are data.
+    /// Returns content of `size` bytes with data in the segments of `map`.
     pub(super) fn sparse(size: u64, stored: u64, map: Vec<Segment>) -> Self {
         Self { stored, at: 0, size, segments: map.into(), padding: padded(stored) - stored }
     }
 
-    /// Begins the content of what is no file: its data is passed over.
-    pub(super) fn none(stored: u64) -> Self {
+    /// Returns the content of an entry that is not a file: its data is skipped.
+    pub(super) fn skipped(stored: u64) -> Self {
         Self { stored: 0, at: 0, size: 0, segments: VecDeque::new(), padding: padded(stored) }
     }
 
-    /// Returns the bytes of the archive that are to come, with those behind the data.
-    pub(super) fn left(&self) -> u64 {
+    /// Returns the number of unread bytes of the archive, including padding.
+    pub(super) fn remaining(&self) -> u64 {
         self.stored.saturating_add(self.padding)
     }
 
-    /// Returns what is to be passed over when all parts have come.
+    /// Returns the number of bytes to skip after the data.
     pub(super) fn padding(&self) -> u64 {
         self.padding
     }
 
-    /// Takes a part of `input` from its start, and tells how much that is and what it means: data, a hole, the end, or that more is needed.
+    /// Consumes the start of `input`. Returns its length and what it contains: data, a hole, the
+    /// end, or [`Event::More`] if more input is needed.
     pub(super) fn step<'a>(&mut self, input: &'a [u8]) -> (usize, Event<'a>) {
         if let Some((offset, len)) = self.segments.front_mut() {
             if *offset > self.at {
@@ -80,34 +81,34 @@ impl Content {
 mod tests {
     use super::*;
 
-    /// What comes of some bytes, handed in pieces of `step`.
+    /// Returns the events of some bytes that arrive in chunks of `step`.
     fn events(mut content: Content, bytes: &[u8], step: usize) -> Vec<String> {
-        let (mut at, mut told) = (0, Vec::new());
+        let (mut at, mut events) = (0, Vec::new());
         loop {
             let (taken, event) = content.step(&bytes[at..bytes.len().min(at + step)]);
             at += taken;
             match event {
-                Event::Data(bytes) => told.push(format!("{bytes:?}")),
-                Event::Hole(len) => told.push(format!("hole {len}")),
-                Event::End => return told,
-                event => return told.into_iter().chain([format!("{event:?}")]).collect(),
+                Event::Data(bytes) => events.push(format!("{bytes:?}")),
+                Event::Hole(len) => events.push(format!("hole {len}")),
+                Event::End => return events,
+                event => return events.into_iter().chain([format!("{event:?}")]).collect(),
             }
         }
     }
 
     #[test]
-    fn holes_lie_between_parts_and_around_them() {
+    fn sparse_content_yields_holes_between_and_around_segments() {
         let content = || Content::sparse(20, 5, vec![(2, 2), (4, 1), (10, 2)]);
-        assert_eq!((content().left(), content().padding()), (512, 507));
+        assert_eq!((content().remaining(), content().padding()), (512, 507));
         assert_eq!(events(content(), &[1, 2, 3, 4, 5], 9), ["hole 2", "[1, 2]", "[3]", "hole 5", "[4, 5]", "hole 8"]);
         assert_eq!(events(content(), &[1, 2, 3], 1), ["hole 2", "[1]", "[2]", "[3]", "hole 5", "More"]);
         assert_eq!(events(Content::sparse(7, 0, vec![]), &[], 1), ["hole 7"]);
     }
 
     #[test]
-    fn what_is_no_file_has_none() {
+    fn skipped_content_yields_no_data() {
         assert_eq!(events(Content::whole(2), &[1, 2], 9), ["[1, 2]"]);
-        assert!(events(Content::whole(0), &[], 9).is_empty() && events(Content::none(700), &[1], 9).is_empty());
-        assert_eq!((Content::none(700).left(), Content::whole(700).left()), (1024, 1024));
+        assert!(events(Content::whole(0), &[], 9).is_empty() && events(Content::skipped(700), &[1], 9).is_empty());
+        assert_eq!((Content::skipped(700).remaining(), Content::whole(700).remaining()), (1024, 1024));
     }
 }

@@ -1,4 +1,5 @@
-//! Headers of pax archives: the old header where everything fits it, records in front of it for the rest.
+//! Encodes headers of pax archives: a ustar header, preceded by records for values that do not fit
+//! it.
 
 use std::ops::Range;
 
@@ -6,34 +7,34 @@ use super::header::{BLOCK, Block};
 use nra_core::entry::{Attribute, Entry, Kind, Namespace, Timestamp};
 use nra_core::path::EntryPath;
 
-/// What ends an archive: two blocks of zero bytes.
+/// The end of an archive: two zero blocks.
 pub const END: [u8; 2 * BLOCK] = [0; 2 * BLOCK];
 
-/// Largest number of eleven octal digits: the size and the time of an old header.
+/// Largest number with eleven octal digits, the limit of size and time fields.
 const MAX_11: u64 = (1 << 33) - 1;
-/// Largest number of seven octal digits.
+/// Largest number with seven octal digits.
 const MAX_7: u64 = (1 << 21) - 1;
 
-/// What an entry has that a tar archive can't hold.
+/// Metadata that a tar archive cannot store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Loss {
-    /// Tags and properties, and what was kept of other containers: this many.
+    /// Tags, properties and metadata of other containers: their number.
     Attributes(usize),
-    /// Numbers of a device that are too large.
+    /// Device numbers that are too large.
     Device,
 }
 
-/// What follows a header.
+/// The result of encoding a header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Encoded {
-    /// What is lost.
+    /// Metadata that is lost.
     pub losses: Vec<Loss>,
-    /// Bytes of content that follow, and then [`padding`] for them.
+    /// Bytes of content that follow, before [`padding`].
     pub data_len: u64,
 }
 
-/// Appends the header of `entry`; `link`: it is a hard link to the entry of this path. `holes`: parts of the content, in order and apart
-/// from each other, that do not follow, since the header says that they are zero bytes.
+/// Appends the header of `entry`, or of a hard link to `link`. `holes` are ordered ranges of zero
+/// bytes that are not adjacent. The header records them, and their content must not follow.
 pub fn encode(entry: &Entry, link: Option<&EntryPath>, holes: &[Range<u64>], out: &mut Vec<u8>) -> Encoded {
     let mut losses = Vec::new();
     let mut records = Vec::new();
@@ -45,7 +46,8 @@ pub fn encode(entry: &Entry, link: Option<&EntryPath>, holes: &[Range<u64>], out
     let size = if link.is_none() { entry.size } else { 0 };
     let (map, data_len) = if holes.is_empty() { (Vec::new(), size) } else { map(size, holes) };
     if !holes.is_empty() {
-        // Programs that do not know this see a file of another name, which holds the map too.
+        // Programs without support for sparse files see a file of another name that contains the
+        // map, too.
         for (key, value) in [("major", "1".into()), ("minor", "0".into()), ("realsize", size.to_string())] {
             record(&mut records, format!("GNU.sparse.{key}").as_bytes(), value.as_bytes());
         }
@@ -100,7 +102,7 @@ pub fn encode(entry: &Entry, link: Option<&EntryPath>, holes: &[Range<u64>], out
     }
     if !records.is_empty() {
         let mut front: Block = [0; BLOCK];
-        // The name is for programs that take records for a file.
+        // Programs without support for records extract them to a file of this name.
         text(&mut front[..100], &[b"PaxHeaders/", &entry.path.name()[..entry.path.name().len().min(80)]].concat());
         front[136..147].copy_from_slice(&header[136..147]);
         extension(front, b'x', &mut records, out);
@@ -110,17 +112,17 @@ pub fn encode(entry: &Entry, link: Option<&EntryPath>, holes: &[Range<u64>], out
     Encoded { losses, data_len }
 }
 
-/// Appends what is said of the archive as a whole, in front of all entries.
+/// Appends the comment of the archive. It precedes all entries.
 pub fn encode_comment(comment: &str, out: &mut Vec<u8>) {
     let mut records = Vec::new();
     record(&mut records, b"comment", comment.as_bytes());
     let mut header: Block = [0; BLOCK];
-    // The name that programs know who take it for a file.
+    // The name that other programs give to global records.
     text(&mut header[..100], b"pax_global_header");
     extension(header, b'g', &mut records, out);
 }
 
-/// Appends the header of records, and these.
+/// Appends an extension header with its records.
 fn extension(mut header: Block, kind: u8, records: &mut Vec<u8>, out: &mut Vec<u8>) {
     header[100..107].copy_from_slice(b"0000644");
     number(&mut header[124..136], records.len() as u64, MAX_11);
@@ -132,11 +134,12 @@ fn extension(mut header: Block, kind: u8, records: &mut Vec<u8>, out: &mut Vec<u
     out.extend(std::iter::repeat_n(0, pad));
 }
 
-/// Returns the map of what is no hole, as it stands before the data, and the length of the data.
+/// Returns the map of the segments between holes, as stored before the data, and the length of the
+/// data.
 fn map(size: u64, holes: &[Range<u64>]) -> (Vec<u8>, u64) {
     let mut segments = Vec::with_capacity(holes.len() + 1);
     let mut at = 0;
-    // An empty hole at the end stands for it; where the content ends with a hole, an empty segment does.
+    // A file that ends with a hole gets an empty segment at its end.
     for hole in holes.iter().cloned().chain(std::iter::once(size..size)) {
         if hole.start > at || hole.end == size && hole.start == size {
             segments.push((at, hole.start - at));
@@ -150,13 +153,13 @@ fn map(size: u64, holes: &[Range<u64>]) -> (Vec<u8>, u64) {
     (map, segments.iter().map(|(_, len)| len).sum())
 }
 
-/// Returns how many zero bytes follow content of this length.
+/// Returns the number of zero bytes that follow content of this length.
 pub fn padding(len: u64) -> usize {
     let over = usize::try_from(len % BLOCK as u64).expect("less than a block");
     if over == 0 { 0 } else { BLOCK - over }
 }
 
-/// Appends a header with its checksum.
+/// Sets the checksum of a header and appends it.
 fn seal(header: &mut Block, out: &mut Vec<u8>) {
     header[148..156].fill(b' ');
     let sum: u64 = header.iter().map(|&byte| u64::from(byte)).sum();
@@ -164,7 +167,7 @@ fn seal(header: &mut Block, out: &mut Vec<u8>) {
     out.extend_from_slice(header);
 }
 
-/// Writes a text if it fits.
+/// Stores a text in a field. Returns whether it fits.
 fn text(field: &mut [u8], text: &[u8]) -> bool {
     let fits = text.len() <= field.len() && !text.contains(&0);
     let len = if fits { text.len() } else { text.len().min(field.len()) };
@@ -172,9 +175,9 @@ fn text(field: &mut [u8], text: &[u8]) -> bool {
     fits
 }
 
-/// Writes an octal number if it fits.
-fn number(field: &mut [u8], number: u64, most: u64) -> bool {
-    let fits = number <= most;
+/// Stores an octal number in a field, or 0 if it exceeds `max`. Returns whether it fits.
+fn number(field: &mut [u8], number: u64, max: u64) -> bool {
+    let fits = number <= max;
     let digits = field.len() - 1;
     field[..digits].copy_from_slice(format!("{:0digits$o}", if fits { number } else { 0 }).as_bytes());
     fits
@@ -195,11 +198,11 @@ fn time(field: &mut [u8], modified: Option<Timestamp>, records: &mut Vec<u8>) {
     record(records, b"mtime", text.as_bytes());
 }
 
-/// Appends the record of an attribute; says whether there is one for it.
+/// Appends the record of an attribute. Returns whether tar can store it.
 fn attribute_record(attribute: &Attribute, records: &mut Vec<u8>) -> bool {
     let Attribute { namespace, name, value } = attribute;
     match namespace {
-        // A name with '=' would end there.
+        // '=' would end the name.
         Namespace::Xattr if !name.contains(&b'=') => record(records, &[b"SCHILY.xattr.", &**name].concat(), value),
         Namespace::Foreign if name.starts_with(b"SCHILY.acl.") && !name.contains(&b'=') => record(records, name, value),
         _ => return false,
@@ -207,9 +210,9 @@ fn attribute_record(attribute: &Attribute, records: &mut Vec<u8>) -> bool {
     true
 }
 
-/// Appends a record: its length, in which its own digits count, key and value.
+/// Appends a record: its length, which includes its own digits, key and value.
 fn record(records: &mut Vec<u8>, key: &[u8], value: &[u8]) {
-    // A space, '=' and the end of the line.
+    // A space, '=' and the newline.
     let rest = key.len() + value.len() + 3;
     let mut len = rest + 1;
     while len != rest + len.to_string().len() {
@@ -228,7 +231,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lengths_of_records_count_themselves() {
+    fn record_length_includes_its_own_digits() {
         for (value, start) in [(1, &b"6 a="[..]), (4, b"9 a="), (5, b"11 a="), (92, b"98 a="), (93, b"99 a="), (94, b"101 a=")] {
             let mut records = Vec::new();
             record(&mut records, b"a", &vec![b'x'; value]);

@@ -1,27 +1,27 @@
-//! One header block: its fields as they are written, and its checksum.
+//! A header block: its fields and its checksum.
 
-/// Length of a header, and what everything is padded to, bytes.
+/// Length of a header; everything is padded to a multiple of it, bytes.
 pub(crate) const BLOCK: usize = 512;
 /// A block of a tar file.
 pub(crate) type Block = [u8; BLOCK];
 
-/// Which kind of header it is, by its magic.
+/// The variant of a header, detected from its magic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Flavour {
-    /// Without magic: the first form.
+    /// No magic: the oldest form.
     V7,
-    /// POSIX: `ustar` and a NUL byte.
+    /// `ustar` and a NUL byte.
     Posix,
-    /// GNU: `ustar` and spaces.
+    /// `ustar` and spaces.
     Gnu,
-    /// POSIX magic with star's fields at the end of the prefix.
+    /// POSIX magic, and star's fields at the end of the prefix.
     Star,
 }
 
-/// A header whose checksum is right, unless it came by [`Header::unchecked`].
+/// A header whose checksum matches, unless it was created by [`Header::unchecked`].
 pub(super) struct Header<'a>(&'a Block);
 
-/// Why a block is no header.
+/// The mismatch of a checksum; `stored` is `None` if the field is not a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct WrongChecksum {
     pub(super) stored: Option<i64>,
@@ -29,11 +29,11 @@ pub(super) struct WrongChecksum {
 }
 
 impl<'a> Header<'a> {
-    /// Takes a block for a header if its checksum says so.
+    /// Returns the block as a header if its checksum matches.
     pub(super) fn parse(block: &'a Block) -> Result<Self, WrongChecksum> {
-        // An empty field would be right for any block whose signed bytes happen to add up to 0: it is none.
+        // An empty field is rejected: it would match any block whose signed bytes add up to 0.
         let stored = Some(&block[148..156]).filter(|field| field.iter().any(|&byte| !matches!(byte, 0 | b' '))).and_then(number);
-        // The field itself counts as spaces. Some old programs added signed bytes.
+        // The field itself counts as spaces. Some old programs summed signed bytes.
         let outside = || block[..148].iter().chain(&block[156..]);
         let unsigned: i64 = outside().map(|&byte| i64::from(byte)).sum::<i64>() + 8 * 32;
         let signed: i64 = outside().map(|&byte| i64::from(byte.cast_signed())).sum::<i64>() + 8 * 32;
@@ -44,12 +44,13 @@ impl<'a> Header<'a> {
         }
     }
 
-    /// Takes a block for a header whatever its checksum is: what its fields say may be wrong.
+    /// Returns the block as a header without comparing the checksum. Its fields may be wrong.
     pub(super) fn unchecked(block: &'a Block) -> Self {
         Self(block)
     }
 
-    /// Says whether a block that is no header was meant as one: it has the magic, or numbers where numbers belong.
+    /// Returns whether a block with a wrong checksum looks like a header: it has the magic, or
+    /// numbers in numeric fields.
     pub(super) fn resembles(block: &Block) -> bool {
         let is_octal = |field: &[u8]| {
             field.iter().any(u8::is_ascii_digit) && field.iter().all(|byte| matches!(byte, b'0'..=b'7' | b' ' | 0))
@@ -114,19 +115,20 @@ impl<'a> Header<'a> {
         if self.flavour() == Flavour::V7 { &[] } else { text(&self.0[297..329]) }
     }
 
-    /// Returns major and minor number.
+    /// Returns the major and minor number.
     pub(super) fn device(&self) -> Option<(u32, u32)> {
         let part = |field: &[u8]| number(field).and_then(|number| u32::try_from(number).ok());
         part(&self.0[329..337]).zip(part(&self.0[337..345]))
     }
 
-    /// Returns the start of GNU's map of a sparse file: four pairs, whether more follow, and the length with holes.
+    /// Returns the start of GNU's map of a sparse file: four pairs, whether more follow, and the
+    /// length including holes.
     pub(super) fn sparse(&self) -> (&'a [u8], bool, Option<i64>) {
         (&self.0[386..482], self.0[482] != 0, number(&self.0[483..495]))
     }
 }
 
-/// Rounds up to whole blocks.
+/// Rounds up to a multiple of the block length.
 pub(super) fn padded(len: u64) -> u64 {
     len.next_multiple_of(BLOCK as u64)
 }
@@ -137,18 +139,19 @@ pub(super) fn text(field: &[u8]) -> &[u8] {
     &field[..end]
 }
 
-/// Reads a number: octal digits between spaces, or binary when the first bit is set. `None` if it is neither, or too large.
+/// Parses a number: octal digits between spaces, or binary if the highest bit is set. Returns
+/// `None` if it is neither or too large.
 pub(super) fn number(field: &[u8]) -> Option<i64> {
     let (&first, rest) = field.split_first()?;
     if first & 0x80 != 0 {
-        // Two's complement, the topmost bit being the mark: the one below it is the sign.
+        // Two's complement. The highest bit marks a binary number, the one below it is the sign.
         let negative = first & 0x40 != 0;
         let start = i128::from(first & 0x3f) - if negative { 0x40 } else { 0 };
         let value = rest.iter().try_fold(start, |value, &byte| value.checked_mul(256)?.checked_add(byte.into()))?;
         return i64::try_from(value).ok();
     }
     let digits = text(field).trim_ascii();
-    // An empty field is 0, as old programs leave out what does not matter.
+    // An empty field is 0: old programs omit irrelevant fields.
     digits.iter().try_fold(0i64, |value, &byte| match byte {
         b'0'..=b'7' => value.checked_mul(8)?.checked_add(i64::from(byte - b'0')),
         _ => None,
@@ -180,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_checksum_is_none() {
+    fn empty_checksum_is_rejected() {
         let mut block = [0u8; BLOCK];
         block[0] = 0x40;
         block[1..6].fill(0xc0);
@@ -189,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn both_sums_are_taken() {
+    fn signed_and_unsigned_checksums_are_accepted() {
         let mut block = [0u8; BLOCK];
         block[..3].copy_from_slice(b"\xe9\xe8\xe7");
         block[148..156].fill(b' ');

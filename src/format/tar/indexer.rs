@@ -1,35 +1,33 @@
-//! The index of a tar archive in the making: one pass over its headers.
+//! Builds the index of a tar archive in one pass over its headers.
 
 use std::sync::Arc;
 
 use super::decoder::{Decoder, Event};
 use super::member::{Member as TarMember, MemberKind};
+use super::shortened;
 use nra_core::archive::Damage;
-use nra_core::entry::{Attribute, Kind, Metadata, Owner};
+use nra_core::entry::{Attribute, Kind, Metadata};
 use nra_core::error::{Error, Result};
 use nra_core::links::{LinkTargets, PathKey};
-use nra_core::path::Quoted;
 use nra_core::source::ReadAt;
 use nra_core::table::{Cleaned, TableEntry, clean};
 use nra_stream::Blocks;
 
-/// Bytes read at a time while an index is made: a header, and what often belongs to it.
-const PEEK: usize = 4 << 10;
-/// Memory that an entry takes while an index is made, beside what has no fixed length, bytes.
+/// Bytes read at a time: a header and, often, its extension headers.
+const READ_LEN: usize = 4 << 10;
+/// Memory of an entry without its variable parts, bytes.
 const ENTRY_BYTES: u64 = 256;
-/// Memory that a remark and an attribute take beside their bytes.
+/// Memory overhead of a remark and of an attribute, bytes.
 const REMARK_BYTES: u64 = 24;
 const ATTRIBUTE_BYTES: u64 = 40;
-/// Bytes of a name in a remark.
-const SHOWN_BYTES: usize = 200;
 
-/// Goes from header to header of a plain archive.
+/// Walks the headers of an uncompressed archive.
 pub(super) fn walk_plain(source: &dyn ReadAt, decoder: &mut Decoder, indexer: &mut Indexer) -> Result<()> {
-    let mut buffer = vec![0; PEEK];
+    let mut buffer = vec![0; READ_LEN];
     loop {
-        let left = source.len().saturating_sub(decoder.offset());
-        let len = usize::try_from(left).unwrap_or(usize::MAX).min(buffer.len());
-        // Padding may be missing at the end, which lies behind the last byte then.
+        let remaining = source.len().saturating_sub(decoder.offset());
+        let len = usize::try_from(remaining).unwrap_or(usize::MAX).min(buffer.len());
+        // If padding is missing at the end, the offset is past the last byte.
         if len > 0 {
             source.read_exact_at(decoder.offset(), &mut buffer[..len])?;
         }
@@ -40,18 +38,18 @@ pub(super) fn walk_plain(source: &dyn ReadAt, decoder: &mut Decoder, indexer: &m
             match event {
                 Event::Member(member) => {
                     let skipped = decoder.skip_content();
-                    // Only padding may be missing at the end, which is less than a block.
+                    // Padding may be missing at the end; it is shorter than a block.
                     let data = member.stored.max(skipped.saturating_sub(511));
                     let end = decoder.offset().saturating_sub(skipped).saturating_add(data);
                     if end > source.len() {
-                        indexer.cut = Some(member.name);
+                        indexer.truncated = Some(member.name);
                         let detail = "truncated: unexpected end of the input in the content of an entry";
                         return Err(Error::corrupt("tar archive", source.len(), detail));
                     }
                     indexer.add(*member)?;
                     break;
                 }
-                Event::Damage(error) => indexer.hurt(*error)?,
+                Event::Damage(error) => indexer.add_damage(*error)?,
                 Event::Done => return Ok(()),
                 _ => {}
             }
@@ -59,7 +57,7 @@ pub(super) fn walk_plain(source: &dyn ReadAt, decoder: &mut Decoder, indexer: &m
     }
 }
 
-/// Goes through the whole of a decoded stream.
+/// Walks a decoded stream from start to end.
 pub(super) fn walk_blocks(blocks: &Blocks, decoder: &mut Decoder, indexer: &mut Indexer) -> Result<()> {
     let mut member: Option<TarMember> = None;
     for number in 0.. {
@@ -72,16 +70,16 @@ pub(super) fn walk_blocks(blocks: &Blocks, decoder: &mut Decoder, indexer: &mut 
             match event {
                 Event::More if used == block.len() && !last => break,
                 Event::Member(begun) => {
-                    indexer.cut = Some(begun.name.clone());
+                    indexer.truncated = Some(begun.name.clone());
                     member = Some(*begun);
                 }
                 Event::End => {
-                    indexer.cut = None;
+                    indexer.truncated = None;
                     if let Some(member) = member.take() {
                         indexer.add(member)?;
                     }
                 }
-                Event::Damage(error) => indexer.hurt(*error)?,
+                Event::Damage(error) => indexer.add_damage(*error)?,
                 Event::Done => return Ok(()),
                 _ => {}
             }
@@ -90,52 +88,52 @@ pub(super) fn walk_blocks(blocks: &Blocks, decoder: &mut Decoder, indexer: &mut 
     Ok(())
 }
 
-/// Collects entries while the archive is gone through.
+/// Collects the entries of an archive.
 #[derive(Default)]
 pub(super) struct Indexer {
     limit: u64,
     bytes: u64,
-    /// Names and items; hard links whose target is still to be found have none.
+    /// Names and entries; `None` for hard links whose target is not known yet.
     pub(super) items: Vec<(Vec<u8>, Option<TableEntry>)>,
     pub(super) maps: Vec<Box<[(u64, u64)]>>,
-    /// The items that hard links refer to.
+    /// Resolves hard links, which are indexes of `items`.
     links: LinkTargets<usize, usize>,
     groups: u64,
     last_metadata: Option<Arc<Metadata>>,
     pub(super) remarks: Vec<String>,
-    /// What is passed over.
+    /// Damaged parts that were skipped.
     pub(super) damage: Vec<Damage>,
-    /// Name of the entry that has no end so far.
-    pub(super) cut: Option<Vec<u8>>,
-    /// Something of the archive is not served; a remark says what.
-    pub(super) omits: bool,
+    /// Name of the entry whose end has not been read.
+    pub(super) truncated: Option<Vec<u8>>,
+    /// A part of the archive is skipped. A remark names it.
+    pub(super) skips_entries: bool,
     pub(super) comment: Option<String>,
 }
 
 impl Indexer {
-    /// Starts an index that may take `limit` bytes of memory.
+    /// Creates an index that may use `limit` bytes of memory.
     pub(super) fn new(limit: u64) -> Self {
         Self { limit, ..Self::default() }
     }
 
-    /// Takes note of damage behind which the archive goes on.
-    fn hurt(&mut self, error: Error) -> Result<()> {
+    /// Records damage after which the walk continues.
+    fn add_damage(&mut self, error: Error) -> Result<()> {
         let Error::Corrupt { structure, offset, detail } = error else { return Err(error) };
         self.damage.push(Damage::new(structure, offset, detail));
         Ok(())
     }
 
-    /// Takes what the archive as a whole says, when it has ended or nothing more of it can be read.
-    pub(super) fn ended(&mut self, decoder: &mut Decoder) {
+    /// Takes the remarks and the comment of the archive after the walk.
+    pub(super) fn finish(&mut self, decoder: &mut Decoder) {
         let mut remarks = decoder.take_remarks();
-        self.omits |= !remarks.is_empty();
+        self.skips_entries |= !remarks.is_empty();
         self.remarks.append(&mut remarks);
-        self.remarks.extend(decoder.take_behind());
+        self.remarks.extend(decoder.take_trailing_remark());
         self.comment = decoder.comment();
     }
 
-    /// Counts memory.
-    fn take(&mut self, bytes: u64) -> Result<()> {
+    /// Counts memory towards the limit.
+    fn count(&mut self, bytes: u64) -> Result<()> {
         self.bytes = self.bytes.saturating_add(bytes);
         if self.bytes > self.limit {
             return Err(Error::Limit { what: "memory for the index", found: self.bytes, limit: self.limit });
@@ -144,17 +142,17 @@ impl Indexer {
     }
 
     fn add(&mut self, member: TarMember) -> Result<()> {
-        self.take(ENTRY_BYTES)?;
-        self.take(member.name.len() as u64 + 16 * member.segments.as_ref().map_or(0, Vec::len) as u64)?;
+        self.count(ENTRY_BYTES)?;
+        self.count(member.name.len() as u64 + 16 * member.segments.as_ref().map_or(0, Vec::len) as u64)?;
         for remark in &member.remarks {
-            self.omits = true;
-            let remark = format!("{}: {remark}", Quoted::new(&member.name[..member.name.len().min(SHOWN_BYTES)]));
-            self.take(REMARK_BYTES + remark.len() as u64)?;
+            self.skips_entries = true;
+            let remark = format!("{}: {remark}", shortened(&member.name));
+            self.count(REMARK_BYTES + remark.len() as u64)?;
             self.remarks.push(remark);
         }
         let position = self.items.len();
         let Some(path) = path_of(&member.name) else {
-            // The table tells what is wrong with the name.
+            // The table reports the invalid name.
             if !member.name.is_empty() {
                 let item = self.item(&member)?;
                 self.items.push((member.name, Some(item)));
@@ -163,7 +161,7 @@ impl Indexer {
         };
         let replaced = if member.kind == MemberKind::HardLink {
             self.items.push((member.name, None));
-            // What is no path is never found.
+            // The key of an invalid target is never found.
             self.links.add_link(path, path_of(&member.link).unwrap_or(PathKey::of(b"")), position)
         } else {
             let item = self.item(&member)?;
@@ -172,16 +170,16 @@ impl Indexer {
             self.links.add_entry(path, target)
         };
         if let Some(replaced) = replaced {
-            // The table tells that it is hidden.
+            // The table reports that it is hidden.
             self.items[replaced].1 = Some(TableEntry::new(Kind::File));
         }
-        self.settle()
+        self.resolve_links()
     }
 
-    /// Gives links what they lead to, and those that lead to them.
-    fn settle(&mut self) -> Result<()> {
+    /// Sets the entries of links whose target is known.
+    fn resolve_links(&mut self) -> Result<()> {
         while let Some((link, target)) = self.links.next_resolved() {
-            self.items[link].1 = self.linked(target)?;
+            self.items[link].1 = self.link_to(target)?;
             if let Some(path) = path_of(&self.items[link].0) {
                 self.links.add_entry(path, Some(target));
             }
@@ -189,10 +187,10 @@ impl Indexer {
         Ok(())
     }
 
-    /// Returns a copy of an item, both being hard links then.
-    fn linked(&mut self, position: usize) -> Result<Option<TableEntry>> {
+    /// Returns a copy of an item and puts both into one group of hard links.
+    fn link_to(&mut self, position: usize) -> Result<Option<TableEntry>> {
         let len = self.items[position].1.as_ref().map_or(0, |item| item.target.len() as u64);
-        self.take(len)?;
+        self.count(len)?;
         let groups = &mut self.groups;
         Ok(self.items[position].1.as_mut().map(|item| {
             if item.kind == Kind::File && item.link_group == 0 {
@@ -203,11 +201,11 @@ impl Indexer {
         }))
     }
 
-    /// Returns the names of the links whose target never came.
+    /// Returns the names of links whose target was not found.
     pub(super) fn lost_links(&mut self) -> Result<Vec<Vec<u8>>> {
         let lost = std::mem::take(&mut self.links).into_unresolved().into_iter();
         lost.map(|position| {
-            self.take(self.items[position].0.len() as u64)?;
+            self.count(self.items[position].0.len() as u64)?;
             Ok(self.items[position].0.clone())
         })
         .collect()
@@ -223,7 +221,7 @@ impl Indexer {
             None => 0,
         };
         let target = if kind == Kind::Symlink { &*member.link } else { &[] };
-        self.take(target.len() as u64)?;
+        self.count(target.len() as u64)?;
         Ok(TableEntry {
             kind,
             size: member.size,
@@ -238,27 +236,22 @@ impl Indexer {
     }
 
     fn metadata(&mut self, member: &TarMember) -> Result<Arc<Metadata>> {
-        let owner = Owner {
-            user_id: member.user_id,
-            group_id: member.group_id,
-            user: member.user.as_slice().into(),
-            group: member.group.as_slice().into(),
-        };
-        let metadata = Metadata { mode: member.mode, owner: Some(owner), attributes: Arc::clone(&member.attributes) };
+        let metadata = member.metadata();
         if let Some(last) = self.last_metadata.as_ref().filter(|last| ***last == metadata) {
             return Ok(Arc::clone(last));
         }
         let attribute = |attribute: &Attribute| ATTRIBUTE_BYTES + (attribute.name.len() + attribute.value.len()) as u64;
         let shared = self.last_metadata.as_ref().is_some_and(|last| Arc::ptr_eq(&last.attributes, &member.attributes));
         let attributes = if shared { 0 } else { member.attributes.iter().map(attribute).sum::<u64>() };
-        self.take((member.user.len() + member.group.len()) as u64 + attributes)?;
+        self.count((member.user.len() + member.group.len()) as u64 + attributes)?;
         let metadata = Arc::new(metadata);
         self.last_metadata = Some(Arc::clone(&metadata));
         Ok(metadata)
     }
 }
 
-/// Returns the path that a name means; `None` for one that means no place in an archive.
+/// Returns the key of the path that a name denotes, or `None` for an invalid name and the top
+/// directory.
 fn path_of(name: &[u8]) -> Option<PathKey> {
     let mut path = Vec::with_capacity(name.len());
     match clean(name, &mut path) {
@@ -273,17 +266,18 @@ mod tests {
     use nra_core::entry::{Entry, Namespace};
     use nra_core::path::EntryPath;
 
-    /// A member of this name, as the decoder tells it.
+    /// Returns a member of this name from the decoder.
     fn member(name: &str) -> TarMember {
         let mut bytes = Vec::new();
         super::super::encode(&Entry::new(EntryPath::try_from(name).unwrap(), Kind::Symlink), None, &[], &mut bytes);
-        match Decoder::new().step(&bytes, true).unwrap().1 {
+        match Decoder::default().step(&bytes, true).unwrap().1 {
             Event::Member(member) => *member,
             event => panic!("{event:?}"),
         }
     }
 
-    /// Counted bytes of two entries, each changed by `change`; that a limit just below is kept.
+    /// Returns the memory counted for two entries, each changed by `change`, and asserts that a
+    /// lower limit is enforced.
     fn counted(change: impl Fn(&mut TarMember)) -> u64 {
         let add = |limit| {
             let mut indexer = Indexer::new(limit);
@@ -302,12 +296,12 @@ mod tests {
     }
 
     #[test]
-    fn what_an_entry_holds_is_counted() {
+    fn memory_of_entry_is_counted() {
         let long = || vec![b'x'; 1000];
         let plain = counted(|_| ());
         assert_eq!(counted(|member| member.link = long()), plain + 2000);
         assert_eq!(counted(|member| member.remarks = vec!["x".repeat(1000)]), plain + 2 * (1000 + 24 + 3));
-        // Equal metadata is held once.
+        // Equal metadata is stored once.
         assert_eq!(counted(|member| member.user = long()), plain + 1000);
         assert_eq!(counted(|member| member.group = long()), plain + 1000);
         let attribute = Attribute { namespace: Namespace::Xattr, name: long().into(), value: long().into() };
@@ -320,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn copies_for_hard_links_are_counted() {
+    fn memory_of_hard_link_copies_is_counted() {
         let mut indexer = Indexer::new(100_000);
         let link = |name| TarMember { kind: MemberKind::HardLink, link: b"target".to_vec(), ..member(name) };
         indexer.add(link("early")).unwrap();

@@ -1,7 +1,8 @@
-//! tar: reading v7, ustar, GNU, star and pax archives, and writing pax ones.
+//! tar: reads v7, ustar, GNU, star and pax archives, and writes pax archives.
 //!
-//! [`Decoder`] takes the bytes of an archive in order and answers with entries and their content; it does no I/O, so that the
-//! same code reads a file, a pipe and a compressed stream. Lengths are bounded before anything is kept.
+//! [`Decoder`] is fed the bytes of an archive in order and returns entries and their content. It
+//! does no I/O, so the same code reads files, pipes and compressed streams. Lengths are checked
+//! against limits before anything is buffered.
 
 mod archive;
 mod attributes;
@@ -19,22 +20,25 @@ mod sparse;
 #[cfg(test)]
 mod tests;
 
-pub use archive::TarMembers;
+pub use archive::TarBackend;
 pub use decoder::{Decoder, Event};
 pub use encode::{END, Encoded, Loss, encode, encode_comment, padding};
 pub use member::{Member, MemberKind};
 pub use open::{probe, probe_compressed};
 
-use header::{BLOCK, Header};
-
 use nra_core::error::Result;
+use nra_core::path::Quoted;
 use nra_stream::Input;
 
-/// Bytes that tell a tar archive, however many zero bytes it begins with.
+use header::{BLOCK, Header};
+
+/// Bytes that suffice to detect a tar archive, even if it starts with zero bytes.
 pub const PROBE: usize = 64 << 10;
 
-/// Says whether a file that begins with these bytes is a tar archive: its first header has the right checksum, or it is one without entries,
-/// which has zero bytes alone. For what begins with 512 of them `first` is [`PROBE`] bytes long, or the whole file: many more are no archive.
+/// Returns whether a file that starts with these bytes is a tar archive: the checksum of its first
+/// header matches, or it has no entries and consists of zero bytes.
+/// If the first 512 bytes are zero, `first` has [`PROBE`] bytes or the whole file. A file that
+/// starts with more zero bytes is not an archive.
 pub fn detect(first: &[u8]) -> bool {
     let mut blocks = first.as_chunks::<BLOCK>().0.iter();
     match blocks.find(|block| block.iter().any(|&byte| byte != 0)) {
@@ -43,15 +47,16 @@ pub fn detect(first: &[u8]) -> bool {
     }
 }
 
-/// Says whether a stream is a tar archive; what was looked at stays in `input`.
-///
-/// # Errors
-///
-/// Those of the stream.
+/// Returns whether a stream is a tar archive. The bytes stay in `input`.
 pub fn detect_stream(input: &mut Input) -> Result<bool> {
     let first = input.peek(BLOCK)?;
     let zeros = first.len().min(BLOCK);
     let len = if first[..zeros].iter().all(|&byte| byte == 0) { PROBE } else { BLOCK };
     let first = input.peek(len)?;
     Ok(detect(&first[..first.len().min(len)]))
+}
+
+/// Returns the start of a name for a message.
+fn shortened(name: &[u8]) -> Quoted<'_> {
+    Quoted::new(&name[..name.len().min(200)])
 }

@@ -1,49 +1,45 @@
-//! Opens tar archives and single compressed files behind the reading face.
+//! Opens tar archives and single compressed files.
 
 use std::sync::Arc;
 
-use super::archive::{Bytes, TarMembers};
+use super::archive::{Bytes, TarBackend};
 use super::decoder::Decoder;
 use super::indexer::{Indexer, walk_blocks, walk_plain};
-use super::{PROBE, detect, detect_stream};
+use super::{PROBE, detect, detect_stream, shortened};
 use nra_core::archive::{Damage, Info, OpenOptions};
 use nra_core::container::Container;
-use nra_core::entry::Kind;
+use nra_core::entry::{Entry, Kind};
 use nra_core::error::{Error, Result};
-use nra_core::path::{EntryPath, Quoted};
+use nra_core::path::EntryPath;
 use nra_core::source::ReadAt;
-use nra_core::table::{Duplicates, TableArchive, TableBuilder, TableEntry, clean};
+use nra_core::table::{Duplicates, Losses, TableArchive, TableBuilder, TableEntry, clean};
 use nra_stream::{self, Blocks, Compression, Input, SourceStream, is_skippable};
 
-/// Entries that are named with damage.
-const NAMED: usize = 1_000;
-/// Names in a remark.
-const SHOWN: usize = 3;
-/// Bytes of a name in a remark.
-const SHOWN_BYTES: usize = 200;
+/// Most entries listed with a damage.
+const MAX_DAMAGED_ENTRIES: usize = 1_000;
+/// Most names in a remark.
+const MAX_SHOWN: usize = 3;
 
-/// Opens a plain tar archive; `None` if it is none.
+/// Opens an uncompressed tar archive. Returns `None` if the source is not one.
 ///
 /// # Errors
 ///
-/// `Io`; `Limit` when the index gets too large. Damage is a remark: what came before is served.
-pub fn probe(source: &Arc<dyn ReadAt>, options: &OpenOptions) -> Result<Option<TableArchive<TarMembers>>> {
+/// `Io`; `Limit` if the index is too large. Damage becomes a remark: the preceding entries are
+/// served.
+pub fn probe(source: &Arc<dyn ReadAt>, options: &OpenOptions) -> Result<Option<TableArchive<TarBackend>>> {
     if !detect_stream(&mut Input::new(SourceStream::new(Arc::clone(source), 0), 0))? {
         return Ok(None);
     }
     index(Bytes::Plain(Arc::clone(source)), Container::Tar(None), source.len(), options).map(Some)
 }
 
-/// Opens a stream that is compressed in this way, with a tar archive or one file in it; `None` if it is none.
-///
-/// # Errors
-///
-/// As [`probe`].
+/// Opens a stream of this compression that contains a tar archive or a single file. Returns `None`
+/// if the source is not one.
 pub fn probe_compressed(
     compression: Compression,
     source: &Arc<dyn ReadAt>,
     options: &OpenOptions,
-) -> Result<Option<TableArchive<TarMembers>>> {
+) -> Result<Option<TableArchive<TarBackend>>> {
     let mut first = vec![0; usize::try_from(source.len().min(18)).expect("at most 18")];
     source.read_exact_at(0, &mut first)?;
     let begins = if is_skippable(&first) {
@@ -56,20 +52,19 @@ pub fn probe_compressed(
     }
     let blocks = Box::new(Blocks::new(Arc::clone(source), compression, options));
     let first = blocks.block(0)?;
-    let is_tar = detect(&first[..first.len().min(PROBE)]);
-    if is_tar {
+    if detect(&first[..first.len().min(PROBE)]) {
         return index(Bytes::Compressed(blocks), Container::Tar(Some(compression)), source.len(), options).map(Some);
     }
     single(blocks, compression, source, options).map(Some)
 }
 
-/// One file: its length shows when all of it was decoded.
+/// Opens a single compressed file. Its length is known only after all of it is decoded.
 fn single(
     blocks: Box<Blocks>,
     compression: Compression,
     source: &Arc<dyn ReadAt>,
     options: &OpenOptions,
-) -> Result<TableArchive<TarMembers>> {
+) -> Result<TableArchive<TarBackend>> {
     let (mut size, mut damage) = (0u64, None);
     for number in 0.. {
         match blocks.block(number) {
@@ -89,80 +84,84 @@ fn single(
     let mut table = TableBuilder::new(Duplicates::KeepLast, options.index_bytes);
     table.add(&compression.content_name(source.name()), TableEntry { size, ..TableEntry::new(Kind::File) })?;
     let mut info = Info { container: Container::Compressed(compression), archive_bytes: source.len(), ..Info::default() };
-    let (remark, doubt, table) = (blocks.remark(), blocks.doubt(), table.finish()?);
-    let omits = remark.is_some();
+    let (remark, table) = (blocks.remark(), table.finish()?);
+    let skips_entries = remark.is_some();
     info.remarks.extend(remark);
-    if let (Some(damage), Some(_)) = (&mut damage, doubt) {
+    if let (Some(damage), Some(_)) = (&mut damage, blocks.doubt()) {
         damage.entries.extend(table.entries().map(|entry| entry.path));
         damage.entry_count = damage.entries.len() as u64;
     }
-    info.remarks.extend(damage.as_ref().map(|damage| told(damage, None, "what came before is served")));
-    let damage = damage.into_iter().collect();
-    let members = TarMembers { bytes: Bytes::Compressed(blocks), maps: Vec::new(), damage, omits, omitted: 0 };
-    Ok(TableArchive::new(table, members, info))
+    info.remarks.extend(damage.as_ref().map(|damage| damage_remark(damage, None, PRECEDING_SERVED)));
+    let losses = Losses { damage: damage.into_iter().collect(), skips_entries, skipped_entries: 0 };
+    let backend = TarBackend { bytes: Bytes::Compressed(blocks), maps: Vec::new() };
+    Ok(TableArchive::new(table, backend, info).with_losses(losses))
 }
 
-/// Tells damage, which entries the checksum covers that is wrong, and which one the archive ends in.
-fn told(damage: &Damage, cut: Option<&EntryPath>, fate: &str) -> String {
+/// The remark's clause on the entries that precede damage.
+const PRECEDING_SERVED: &str = "preceding entries are readable";
+
+/// Describes damage with its `effect`, the truncated entry, and the entries that a mismatching
+/// checksum covers.
+fn damage_remark(damage: &Damage, truncated: Option<&EntryPath>, effect: &str) -> String {
     let Damage { structure, offset, detail, entries, entry_count, .. } = damage;
-    let shown = |path: &EntryPath| Quoted::new(&path.as_bytes()[..path.as_bytes().len().min(SHOWN_BYTES)]).to_string();
-    let doubtful = entry_count - u64::from(cut.is_some());
-    let names: Vec<String> = entries.iter().filter(|path| Some(*path) != cut).take(SHOWN).map(shown).collect();
-    let more = doubtful.saturating_sub(names.len() as u64);
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    let doubt = match doubtful {
+    let covered = entries.iter().filter(|path| Some(*path) != truncated).map(EntryPath::as_bytes);
+    let doubt = match entry_count - u64::from(truncated.is_some()) {
         0 => String::new(),
-        _ => format!(", but may be damaged, too, where its checksum covers it: {}{more}", names.join(", ")),
+        count => format!(", but may be damaged where the mismatching checksum covers them: {}", name_list(covered, count)),
     };
-    let lost = cut.map_or_else(String::new, |path| format!("{}: skipped: ", shown(path)));
-    format!("{lost}{structure} at offset {offset} is damaged: {detail}; {fate}{doubt}")
+    let skipped = truncated.map_or_else(String::new, |path| format!("{}: skipped: ", shortened(path.as_bytes())));
+    format!("{skipped}{structure} at offset {offset} is damaged: {detail}; {effect}{doubt}")
 }
 
-/// Returns the path that a name means.
+/// Lists the first of `count` names.
+fn name_list<'a>(names: impl Iterator<Item = &'a [u8]>, count: u64) -> String {
+    let names: Vec<String> = names.take(MAX_SHOWN).map(|name| shortened(name).to_string()).collect();
+    let more = count.saturating_sub(names.len() as u64);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("{}{more}", names.join(", "))
+}
+
+/// Returns the entry path that a name denotes.
 fn path(name: &[u8]) -> Option<EntryPath> {
     let mut path = Vec::with_capacity(name.len());
     clean(name, &mut path).ok()?;
     EntryPath::new(path).ok()
 }
 
-/// Makes the index of an archive: one pass over its headers.
-fn index(bytes: Bytes, container: Container, archive_bytes: u64, options: &OpenOptions) -> Result<TableArchive<TarMembers>> {
+/// Builds the index of an archive in one pass over its headers.
+fn index(bytes: Bytes, container: Container, archive_bytes: u64, options: &OpenOptions) -> Result<TableArchive<TarBackend>> {
     let mut builder = Indexer::new(options.index_bytes);
-    let mut decoder = Decoder::new().with_names(options.names);
+    let mut decoder = Decoder::default().with_names(options.names);
     let walked = match &bytes {
         Bytes::Plain(source) => walk_plain(&**source, &mut decoder, &mut builder),
         Bytes::Compressed(blocks) => walk_blocks(blocks, &mut decoder, &mut builder),
     };
-    // Its name comes too late for the table: it does not read.
-    let cut = builder.cut.take().filter(|_| walked.is_err()).and_then(|name| path(&name));
+    // A truncated entry is reported, but is not in the table.
+    let truncated = builder.truncated.take().filter(|_| walked.is_err()).and_then(|name| path(&name));
     let mut damage = match walked {
         Ok(()) => None,
         Err(Error::Corrupt { structure, offset, detail }) => {
-            let entries = Vec::from_iter(cut.clone());
+            let entries = Vec::from_iter(truncated.clone());
             Some(Damage { entry_count: entries.len() as u64, entries, ..Damage::new(structure, offset, detail) })
         }
         Err(error) => return Err(error),
     };
-    builder.ended(&mut decoder);
+    builder.finish(&mut decoder);
     let mut info = Info { container, archive_bytes, ..Info::default() };
     info.remarks.append(&mut builder.remarks);
     info.message = builder.comment.take().unwrap_or_default();
-    let mut omits = builder.omits;
+    let mut skips_entries = builder.skips_entries;
+    let mut doubt = None;
     if let Bytes::Compressed(blocks) = &bytes {
         let remark = blocks.remark();
-        omits |= remark.is_some();
+        skips_entries |= remark.is_some();
         info.remarks.extend(remark);
+        doubt = blocks.doubt();
     }
-    let doubt = match &bytes {
-        Bytes::Compressed(blocks) => blocks.doubt(),
-        Bytes::Plain(_) => None,
-    };
     let lost = builder.lost_links()?;
     if !lost.is_empty() {
-        let names: Vec<String> =
-            lost.iter().take(SHOWN).map(|name| Quoted::new(&name[..name.len().min(SHOWN_BYTES)]).to_string()).collect();
-        let more = if lost.len() > SHOWN { format!(" and {} more", lost.len() - SHOWN) } else { String::new() };
-        info.remarks.push(format!("skipped: hard links to what is no file in the archive: {}{more}", names.join(", ")));
+        let names = name_list(lost.iter().map(Vec::as_slice), lost.len() as u64);
+        info.remarks.push(format!("skipped: hard links whose target is not a file of the archive: {names}"));
     }
     let mut table = TableBuilder::new(Duplicates::KeepLast, options.index_bytes);
     for (name, item) in builder.items {
@@ -172,20 +171,21 @@ fn index(bytes: Bytes, container: Container, archive_bytes: u64, options: &OpenO
     }
     let table = table.finish()?;
     if let (Some(damage), Some(doubt)) = (&mut damage, doubt) {
-        let doubtful =
-            table.entries().filter(|entry| entry.kind == Kind::File && entry.position().1.saturating_add(entry.size) > doubt);
-        for entry in doubtful {
+        let may_be_damaged = |entry: &Entry| entry.kind == Kind::File && entry.position().1.saturating_add(entry.size) > doubt;
+        for entry in table.entries().filter(may_be_damaged) {
             damage.entry_count += 1;
             damage.is_certain = false;
-            if damage.entries.len() < NAMED {
+            if damage.entries.len() < MAX_DAMAGED_ENTRIES {
                 damage.entries.push(entry.path);
             }
         }
     }
-    info.remarks.extend(builder.damage.iter().map(|damage| told(damage, None, "it is skipped")));
-    info.remarks.extend(damage.as_ref().map(|damage| told(damage, cut.as_ref(), "what came before is served")));
-    let omitted = lost.len() as u64 + builder.damage.len() as u64 + u64::from(cut.is_some());
-    let damage = builder.damage.into_iter().chain(damage).collect();
-    let members = TarMembers { bytes, maps: builder.maps, damage, omits: omits || !lost.is_empty(), omitted };
-    Ok(TableArchive::new(table, members, info))
+    info.remarks.extend(builder.damage.iter().map(|damage| damage_remark(damage, None, "it is skipped")));
+    info.remarks.extend(damage.as_ref().map(|damage| damage_remark(damage, truncated.as_ref(), PRECEDING_SERVED)));
+    let losses = Losses {
+        skips_entries: skips_entries || !lost.is_empty(),
+        skipped_entries: lost.len() as u64 + builder.damage.len() as u64 + u64::from(truncated.is_some()),
+        damage: builder.damage.into_iter().chain(damage).collect(),
+    };
+    Ok(TableArchive::new(table, TarBackend { bytes, maps: builder.maps }, info).with_losses(losses))
 }

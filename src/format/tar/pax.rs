@@ -1,4 +1,4 @@
-//! Records of pax headers: `length key=value`, one a line.
+//! Records of pax headers: `length key=value`, one per line.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -7,29 +7,29 @@ use super::sparse::{self, Segment};
 use nra_core::entry::Timestamp;
 use nra_core::error::{Error, Result};
 
-/// Memory that a record takes beside its key and value, bytes.
+/// Memory overhead of a record, bytes.
 const RECORD_BYTES: u64 = 64;
 
-/// What pax headers say of the entries that follow: all of them, or the next one.
+/// The records of pax headers, for the next entry or for all following ones.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Records {
     values: BTreeMap<Box<[u8]>, Box<[u8]>>,
-    /// Memory that `values` takes, bytes.
+    /// Memory used by `values`, bytes.
     bytes: u64,
-    /// Pairs of `GNU.sparse.offset` and `GNU.sparse.numbytes`, whose order counts.
+    /// Pairs of `GNU.sparse.offset` and `GNU.sparse.numbytes`, in order.
     pub(super) sparse: Vec<Segment>,
     sparse_offset: Option<u64>,
 }
 
-/// What is wrong with a header: a sentence about it, or an error.
+/// Why a header is invalid: a detail for the error message, or a complete error.
 #[derive(Debug)]
-pub(super) enum Wrong {
+pub(super) enum Invalid {
     Detail(String),
     Error(Error),
 }
 
-impl Wrong {
-    /// Returns the error for a structure at this offset of the archive.
+impl Invalid {
+    /// Returns the error for a structure at this offset.
     pub(super) fn at(self, structure: &'static str, offset: u64) -> Error {
         match self {
             Self::Detail(detail) => Error::corrupt(structure, offset, detail),
@@ -38,31 +38,28 @@ impl Wrong {
     }
 }
 
-impl From<&str> for Wrong {
+impl From<&str> for Invalid {
     fn from(detail: &str) -> Self {
         Self::Detail(detail.into())
     }
 }
 
-impl From<String> for Wrong {
+impl From<String> for Invalid {
     fn from(detail: String) -> Self {
         Self::Detail(detail)
     }
 }
 
-impl From<Error> for Wrong {
+impl From<Error> for Invalid {
     fn from(error: Error) -> Self {
         Self::Error(error)
     }
 }
 
 impl Records {
-    /// Adds the records of one header; later ones replace earlier ones. All that hold together may take `limit` bytes.
-    ///
-    /// # Errors
-    ///
-    /// A sentence about the first record that is wrong; `Limit`.
-    pub(super) fn parse(&mut self, mut bytes: &[u8], limit: u64) -> Result<(), Wrong> {
+    /// Adds the records of a header. Later ones replace earlier ones. All records together may use
+    /// `limit` bytes.
+    pub(super) fn parse(&mut self, mut bytes: &[u8], limit: u64) -> Result<(), Invalid> {
         // Some programs pad with NUL bytes or blank lines.
         while let Some((&first, rest)) = bytes.split_first() {
             if first == b'\n' || first == 0 {
@@ -74,11 +71,11 @@ impl Records {
             let number = std::str::from_utf8(digits).ok().filter(|_| digits.iter().all(u8::is_ascii_digit));
             let len: usize = number.and_then(|digits| digits.parse().ok()).ok_or("a record without a length")?;
             if len <= space + 1 || len > bytes.len() {
-                return Err(format!("a record of {len} bytes, where {} are left", bytes.len()).into());
+                return Err(format!("a record of {len} bytes, but only {} are left", bytes.len()).into());
             }
             let (record, rest) = bytes.split_at(len);
             bytes = rest;
-            let record = record[space + 1..].strip_suffix(b"\n").ok_or("a record that does not end with its line")?;
+            let record = record[space + 1..].strip_suffix(b"\n").ok_or("a record does not end with a newline")?;
             let equals = record.iter().position(|&byte| byte == b'=').ok_or("a record without '='")?;
             self.set(&record[..equals], &record[equals + 1..])?;
             if self.bytes > limit {
@@ -88,16 +85,19 @@ impl Records {
         Ok(())
     }
 
-    fn set(&mut self, key: &[u8], value: &[u8]) -> Result<(), Wrong> {
+    fn set(&mut self, key: &[u8], value: &[u8]) -> Result<(), Invalid> {
         match key {
-            b"GNU.sparse.offset" => self.sparse_offset = Some(number(value).ok_or("a wrong sparse offset")?),
+            b"GNU.sparse.offset" => {
+                self.sparse_offset = Some(number(value).ok_or("the offset of a sparse segment is not a number")?)
+            }
             b"GNU.sparse.numbytes" => {
-                let offset = self.sparse_offset.take().ok_or("a sparse length without its offset")?;
-                sparse::push(&mut self.sparse, (offset, number(value).ok_or("a wrong sparse length")?))?;
+                let offset = self.sparse_offset.take().ok_or("a sparse segment has a length but no offset")?;
+                let len = number(value).ok_or("the length of a sparse segment is not a number")?;
+                sparse::push(&mut self.sparse, (offset, len))?;
             }
             _ => {
                 let memory = |value: &[u8]| RECORD_BYTES + (key.len() + value.len()) as u64;
-                // An empty value takes back what was said before.
+                // An empty value deletes the record, except for attributes.
                 let former = if value.is_empty() && !key.starts_with(b"SCHILY.xattr.") {
                     self.values.remove(key)
                 } else {
@@ -110,7 +110,7 @@ impl Records {
         Ok(())
     }
 
-    /// Returns whether anything is said.
+    /// Returns whether there are no records.
     pub(super) fn is_empty(&self) -> bool {
         self.values.is_empty() && self.sparse.is_empty()
     }
@@ -120,12 +120,8 @@ impl Records {
         self.values.get(key.as_ref()).map(|value| &**value)
     }
 
-    /// Returns a value that is a number.
-    ///
-    /// # Errors
-    ///
-    /// A sentence when it is none.
-    pub(super) fn number(&self, key: &str) -> Result<Option<u64>, Wrong> {
+    /// Returns a numeric value.
+    pub(super) fn number(&self, key: &str) -> Result<Option<u64>, Invalid> {
         self.get(key).map(|value| number(value).ok_or_else(|| format!("{key} is not a number").into())).transpose()
     }
 
@@ -134,7 +130,7 @@ impl Records {
         time(self.get(key)?)
     }
 
-    /// Returns the records whose key begins with `prefix`, without it, in order. No other record is looked at.
+    /// Returns the records whose key starts with `prefix`, in order, without the prefix.
     pub(super) fn with_prefix(&self, prefix: &str) -> impl Iterator<Item = (&[u8], &[u8])> {
         let from = (Bound::Included(prefix.as_bytes()), Bound::Unbounded);
         let records = self.values.range::<[u8], _>(from);
@@ -142,13 +138,13 @@ impl Records {
     }
 }
 
-/// Reads a decimal number.
+/// Parses a decimal number.
 pub(super) fn number(value: &[u8]) -> Option<u64> {
     let digits = std::str::from_utf8(value.trim_ascii()).ok()?;
     digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())?
 }
 
-/// Reads a time: seconds since 1970 with an optional fraction, of which nine digits count.
+/// Parses a time: seconds since 1970 with an optional fraction, of which nine digits are used.
 fn time(value: &[u8]) -> Option<Timestamp> {
     let text = std::str::from_utf8(value.trim_ascii()).ok()?;
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
@@ -175,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn records_are_read() {
+    fn parse_reads_records_and_rejects_invalid_ones() {
         let mut records = Records::default();
         records.parse(b"13 path=a/bc\n\n13 size=0123\n\0\0", 1000).unwrap();
         assert_eq!(records.get("path"), Some(&b"a/bc"[..]));
@@ -183,21 +179,21 @@ mod tests {
         records.parse(b"8 path=\n", 1000).unwrap();
         assert_eq!(records.get("path"), None);
         for wrong in [&b"0 a=b\n"[..], b"6 a=b", b"99 a=b\n", b"x a=b\n", b"6 abc\n", b"7 a=b\nx", b"-6 a=b\n", b"3 \n"] {
-            assert!(matches!(Records::default().parse(wrong, 1000), Err(Wrong::Detail(_))), "{}", wrong.escape_ascii());
+            assert!(matches!(Records::default().parse(wrong, 1000), Err(Invalid::Detail(_))), "{}", wrong.escape_ascii());
         }
     }
 
     #[test]
-    fn the_memory_of_all_records_is_bounded() {
+    fn memory_of_all_records_is_limited() {
         let mut records = Records::default();
-        // What is replaced or taken back counts no more.
+        // Replaced and deleted records do not count.
         for _ in 0..100 {
             records.parse(b"13 path=a/bc\n13 size=0123\n", 146).unwrap();
             records.parse(b"8 size=\n", 146).unwrap();
         }
         assert_eq!(records.bytes, 72);
         let found = records.parse(b"6 a=b\n6 c=d\n", 146);
-        assert!(matches!(found, Err(Wrong::Error(Error::Limit { found: 204, limit: 146, .. }))), "{found:?}");
+        assert!(matches!(found, Err(Invalid::Error(Error::Limit { found: 204, limit: 146, .. }))), "{found:?}");
         let pair = b"23 GNU.sparse.offset=0\n25 GNU.sparse.numbytes=1\n".repeat(1 << 14);
         let mut records = Records::default();
         for _ in 0..64 {
@@ -208,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prefix_finds_its_records_alone() {
+    fn with_prefix_returns_only_matching_records() {
         let mut records = Records::default();
         records.parse(b"6 p=0\n9 p.b=12\n8 p.a=1\n7 p/=1\n7 p0=1\n", 1000).unwrap();
         assert_eq!(records.with_prefix("p.").collect::<Vec<_>>(), [(&b"a"[..], &b"1"[..]), (b"b", b"12")]);

@@ -1,21 +1,22 @@
-//! What stands in front of an entry and says something about it: long names, pax records of its own and of all entries.
+//! Headers that precede an entry: long names, and pax records for the entry or for all entries.
 
 use std::sync::Arc;
 
 use super::attributes;
 use super::header::{Header, text};
-use super::pax::{Records, Wrong};
+use super::pax::{Invalid, Records};
 use super::remarks::Remarks;
 use nra_core::entry::{Attribute, Timestamp};
 use nra_core::limits::MAX_MESSAGE;
 use nra_core::names::NameEncoding;
 
-/// Longest pax header or long name, bytes: a path and a link of 64 KiB with many attributes of 1 MiB.
+/// Longest pax header or long name, bytes: enough for a path and a link of 64 KiB and many
+/// attributes of 1 MiB.
 pub(super) const MAX_EXTENSION: u64 = 16 << 20;
-/// Memory for the records that hold for all entries, bytes: each entry is put together with them.
+/// Memory for global records, bytes. They are merged with the records of each entry.
 const MAX_GLOBAL: u64 = 1 << 20;
 
-/// Which kind of header says something about the next entry, or about the archive.
+/// The kind of an extension header, which describes the next entry or the archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Extension {
     LongName,
@@ -25,7 +26,7 @@ pub(super) enum Extension {
 }
 
 impl Extension {
-    /// Returns the one that a header of this kind is, if it is one.
+    /// Returns the extension that a header type stands for.
     pub(super) fn of(kind: u8) -> Option<Self> {
         match kind {
             b'L' => Some(Self::LongName),
@@ -38,34 +39,30 @@ impl Extension {
     }
 }
 
-/// What was said of the next entry, and of all of them.
+/// The records and long names read so far.
 #[derive(Debug, Default)]
 pub(super) struct Preface {
     global: Records,
-    /// The attributes that the records of all entries tell of, once an entry has asked for them.
+    /// The attributes in `global`, parsed when an entry first needs them.
     global_attributes: Option<Arc<[Attribute]>>,
     next: Records,
     long_name: Option<Vec<u8>>,
     long_link: Option<Vec<u8>>,
-    /// Encoding of names that are not in pax records.
+    /// Encoding of names outside of pax records.
     names: Option<NameEncoding>,
     comment: Option<String>,
-    /// A comment came that can't be kept.
-    comment_is_lost: bool,
+    /// A comment was skipped.
+    comment_is_skipped: bool,
 }
 
 impl Preface {
-    /// Takes names and targets of links in the headers to be in this encoding.
+    /// Decodes names and link targets in headers from this encoding.
     pub(super) fn with_names(self, names: Option<NameEncoding>) -> Self {
         Self { names, ..self }
     }
 
-    /// Takes what belongs to a header of this kind.
-    ///
-    /// # Errors
-    ///
-    /// A sentence about records that are wrong; `Limit`.
-    pub(super) fn add(&mut self, extension: Extension, bytes: &[u8], remarks: &mut Remarks) -> Result<(), Wrong> {
+    /// Adds the content of an extension header.
+    pub(super) fn add(&mut self, extension: Extension, bytes: &[u8], remarks: &mut Remarks) -> Result<(), Invalid> {
         match extension {
             Extension::LongName => self.long_name = Some(text(bytes).to_vec()),
             Extension::LongLink => self.long_link = Some(text(bytes).to_vec()),
@@ -80,69 +77,65 @@ impl Preface {
         Ok(())
     }
 
-    /// Keeps the first comment, if it can be kept.
+    /// Keeps the first valid comment.
     fn keep_comment(&mut self, remarks: &mut Remarks) {
         let Some(comment) = self.global.get("comment").filter(|_| self.comment.is_none()) else { return };
         match std::str::from_utf8(comment) {
             Ok(comment) if comment.len() <= MAX_MESSAGE => self.comment = Some(comment.to_owned()),
-            _ if self.comment_is_lost => {}
+            _ if self.comment_is_skipped => {}
             _ => {
                 let len = comment.len();
-                self.comment_is_lost = true;
-                remarks.add(format!("its comment of {len} bytes is skipped: it is too long, or not in UTF-8"));
+                self.comment_is_skipped = true;
+                remarks.add(format!("the comment of {len} bytes is skipped: it is too long or not UTF-8"));
             }
         }
     }
 
-    /// Returns what the archive says of itself.
+    /// Returns the comment of the archive.
     pub(super) fn comment(&self) -> Option<String> {
         self.comment.clone()
     }
 
-    /// Says whether something was said of an entry that did not come yet.
+    /// Returns whether an extension header was read whose entry has not been read.
     pub(super) fn is_pending(&self) -> bool {
         !self.next.is_empty() || self.long_name.is_some() || self.long_link.is_some()
     }
 
-    /// Forgets what was said of the next entry.
-    pub(super) fn forget(&mut self) {
+    /// Drops the extension headers of the next entry.
+    pub(super) fn clear_next(&mut self) {
         (self.next, self.long_name, self.long_link) = (Records::default(), None, None);
     }
 
-    /// Forgets what was said of all entries: another archive begins.
-    pub(super) fn forget_all(&mut self) {
+    /// Drops the global records, because another archive starts.
+    pub(super) fn clear_global(&mut self) {
         self.global = Records::default();
         self.global_attributes = None;
     }
 
-    /// Returns the records of the next entry alone.
-    pub(super) fn own(&self) -> &Records {
+    /// Returns the records of the next entry, without the global ones.
+    pub(super) fn next_records(&self) -> &Records {
         &self.next
     }
 
-    /// Looks up a record: of the entry itself, or of all.
+    /// Returns the value of a record of the entry, or else of the global records.
     pub(super) fn record(&self, key: &str) -> Option<&[u8]> {
         self.next.get(key).or_else(|| self.global.get(key))
     }
 
-    /// Looks up a record that is a number.
-    ///
-    /// # Errors
-    ///
-    /// A sentence when it is none.
-    pub(super) fn number(&self, key: &str) -> Result<Option<u64>, Wrong> {
+    /// Returns the value of a numeric record.
+    pub(super) fn number(&self, key: &str) -> Result<Option<u64>, Invalid> {
         Ok(match self.next.number(key)? {
             Some(number) => Some(number),
             None => self.global.number(key)?,
         })
     }
 
-    /// Returns the time of last modification that the records tell of.
+    /// Returns the modification time in the records.
     pub(super) fn modified(&self) -> Option<Timestamp> {
         self.next.time("mtime").or_else(|| self.global.time("mtime"))
     }
 
-    /// Returns the name of an entry with this header.
+    /// Returns the name of the entry with this header.
     pub(super) fn name(&self, header: &Header<'_>) -> Vec<u8> {
         match (self.next.get("GNU.sparse.name"), self.record("path"), &self.long_name) {
             (Some(name), ..) | (None, Some(name), _) => name.to_vec(),
@@ -151,12 +144,12 @@ impl Preface {
         }
     }
 
-    /// Returns the name that was told in front of a header that can't be read.
+    /// Returns the name given by the extension headers of a damaged header.
     pub(super) fn name_without_header(&self) -> Option<Vec<u8>> {
         self.next.get("path").map(<[u8]>::to_vec).or_else(|| self.long_name.clone())
     }
 
-    /// Returns the target of a link with this header.
+    /// Returns the link target of the entry with this header.
     pub(super) fn link(&self, header: &Header<'_>) -> Vec<u8> {
         match (self.record("linkpath"), &self.long_link) {
             (Some(link), _) => link.to_vec(),
@@ -165,7 +158,7 @@ impl Preface {
         }
     }
 
-    /// Returns a name of a header in UTF-8, if its encoding is known.
+    /// Returns a name of a header in UTF-8 if its encoding is known.
     fn decoded(&self, name: Vec<u8>) -> Vec<u8> {
         match &self.names {
             Some(names) => names.decode(&name).into_owned(),
@@ -173,8 +166,8 @@ impl Preface {
         }
     }
 
-    /// Returns the extended attributes that the records tell of. Those of all entries are the same ones for each that has none of its own; what is
-    /// wrong with them is told of the first.
+    /// Returns the extended attributes in the records. Entries without attributes of their own
+    /// share the global ones; remarks about those are returned once.
     pub(super) fn attributes(&mut self, remarks: &mut Vec<String>) -> Arc<[Attribute]> {
         if attributes::has_any(&self.next) {
             return attributes::parse(&self.global, &self.next, remarks);
@@ -190,7 +183,7 @@ mod tests {
     use crate::header::BLOCK;
 
     #[test]
-    fn an_entry_is_called_by_what_tells_most() {
+    fn longest_extension_overrides_name() {
         let mut block = [0; BLOCK];
         block[..5].copy_from_slice(b"short");
         block[157..161].copy_from_slice(b"near");
@@ -211,14 +204,14 @@ mod tests {
         let names: Vec<String> = names.iter().map(|(a, b)| format!("{} {}", a.escape_ascii(), b.escape_ascii())).collect();
         assert_eq!(names, expected);
         assert!(preface.is_pending());
-        preface.forget();
+        preface.clear_next();
         assert!(!preface.is_pending() && preface.name(&header) == b"all" && preface.name_without_header().is_none());
-        preface.forget_all();
+        preface.clear_global();
         assert_eq!((preface.name(&header), preface.link(&header)), (b"short".to_vec(), b"near".to_vec()));
     }
 
     #[test]
-    fn the_first_comment_that_can_be_kept_counts() {
+    fn first_valid_comment_is_kept() {
         let (mut preface, mut remarks) = (Preface::default(), Remarks::default());
         for bytes in [&b"13 comment=\xff\n"[..], b"13 comment=\xfe\n", b"15 comment=one\n", b"15 comment=two\n"] {
             preface.add(Extension::GlobalRecords, bytes, &mut remarks).unwrap();

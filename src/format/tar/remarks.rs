@@ -1,11 +1,11 @@
-//! Remarks on parts of an archive that are not served: the first ones are told one by one, the rest are counted.
+//! Remarks on skipped parts of an archive: the first ones in full, the rest as a count.
 
 use std::mem;
 
-/// Remarks that are told one by one.
+/// Most remarks kept in full.
 const MAX_REMARKS: usize = 100;
 
-/// Remarks in the making.
+/// A bounded list of remarks.
 #[derive(Debug, Default)]
 pub(super) struct Remarks {
     first: Vec<String>,
@@ -21,7 +21,7 @@ impl Remarks {
         }
     }
 
-    /// Takes what came since it was taken last.
+    /// Takes the remarks since the last call.
     pub(super) fn take(&mut self) -> Vec<String> {
         let mut remarks = mem::take(&mut self.first);
         match mem::take(&mut self.more) {
@@ -37,11 +37,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn many_remarks_are_counted() {
+    fn remarks_past_limit_are_counted() {
         let mut remarks = Remarks::default();
         (0..MAX_REMARKS + 7).for_each(|number| remarks.add(number.to_string()));
-        let told = remarks.take();
-        assert_eq!((told.len(), &*told[99], &*told[100]), (101, "99", "7 more parts of the tar archive are skipped"));
+        let taken = remarks.take();
+        assert_eq!((taken.len(), &*taken[99], &*taken[100]), (101, "99", "7 more parts of the tar archive are skipped"));
         assert!(remarks.take().is_empty());
     }
 }

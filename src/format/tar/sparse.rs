@@ -1,17 +1,18 @@
-//! Maps of sparse files: where their data goes, in the four encodings that programs have written.
+//! Maps of sparse files, in the four encodings in use.
 
 use super::header::{self, Block};
 use super::pax;
 
-/// Segments of a map, at most: a map in memory stays below 16 MiB.
+/// Most segments of a map, which keeps it below 16 MiB in memory.
 const MAX_SEGMENTS: usize = 1 << 20;
-/// Pairs in a block that continues an old GNU map.
-const PAIRS: usize = 21;
+/// Pairs in a continuation block of an old GNU map.
+const PAIRS_PER_BLOCK: usize = 21;
 
-/// Data of a sparse file: its offset in the file and its length.
+/// A segment of data in a sparse file: offset in the file and length.
 pub(super) type Segment = (u64, u64);
 
-/// Appends the pairs of an old GNU map: 12 bytes each for offset and length, ended by an empty one.
+/// Appends the pairs of an old GNU map: 12 bytes each for offset and length. An empty pair ends the
+/// map.
 pub(super) fn parse_old(mut pairs: &[u8], map: &mut Vec<Segment>) -> Result<(), String> {
     while let Some((pair, rest)) = pairs.split_first_chunk::<24>() {
         pairs = rest;
@@ -25,13 +26,13 @@ pub(super) fn parse_old(mut pairs: &[u8], map: &mut Vec<Segment>) -> Result<(), 
     Ok(())
 }
 
-/// Appends the pairs of a block that continues a map; says whether one more follows.
+/// Appends the pairs of a continuation block. Returns whether another one follows.
 pub(super) fn parse_more(block: &Block, map: &mut Vec<Segment>) -> Result<bool, String> {
-    parse_old(&block[..PAIRS * 24], map)?;
+    parse_old(&block[..PAIRS_PER_BLOCK * 24], map)?;
     Ok(block[504] != 0)
 }
 
-/// Reads the map of pax format 0.1: numbers with commas between them.
+/// Parses the map of pax format 0.1: numbers separated by commas.
 pub(super) fn parse_list(list: &[u8]) -> Result<Vec<Segment>, String> {
     let mut map = Vec::new();
     let mut numbers = list.split(|&byte| byte == b',').map(pax::number);
@@ -45,7 +46,8 @@ pub(super) fn parse_list(list: &[u8]) -> Result<Vec<Segment>, String> {
     Ok(map)
 }
 
-/// A map of pax format 1.0 in the making: it stands before the data, a number a line, the count first.
+/// A partly parsed map of pax format 1.0. It precedes the data and has one number per line,
+/// starting with the count.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
     digits: Vec<u8>,
@@ -55,8 +57,8 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    /// Takes a block; returns the map once it is complete.
-    pub(super) fn block(&mut self, block: &Block) -> Result<Option<Vec<Segment>>, String> {
+    /// Parses a block. Returns the map once it is complete.
+    pub(super) fn add_block(&mut self, block: &Block) -> Result<Option<Vec<Segment>>, String> {
         for &byte in block {
             if byte != b'\n' {
                 if !byte.is_ascii_digit() || self.digits.len() >= 20 {
@@ -75,7 +77,7 @@ impl Lines {
                 (Some(_), Some(offset)) => push(&mut self.map, (offset, number))?,
             }
             if self.count == Some(self.map.len() as u64) {
-                // What is left of the block is padding.
+                // The rest of the block is padding.
                 return Ok(Some(std::mem::take(&mut self.map)));
             }
         }
@@ -83,7 +85,7 @@ impl Lines {
     }
 }
 
-/// Appends a part.
+/// Appends a segment.
 pub(super) fn push(map: &mut Vec<Segment>, segment: Segment) -> Result<(), String> {
     if map.len() >= MAX_SEGMENTS {
         return Err(too_many());
@@ -93,19 +95,19 @@ pub(super) fn push(map: &mut Vec<Segment>, segment: Segment) -> Result<(), Strin
 }
 
 fn too_many() -> String {
-    format!("a sparse file of more than {MAX_SEGMENTS} parts")
+    format!("a sparse file has more than {MAX_SEGMENTS} segments")
 }
 
-/// Checks a map against the length of the file and of its data; drops parts without bytes.
-pub(super) fn check(mut map: Vec<Segment>, size: u64, stored: u64) -> Result<Vec<Segment>, String> {
+/// Checks a map against the length of the file and of its data, and drops empty segments.
+pub(super) fn validate(mut map: Vec<Segment>, size: u64, stored: u64) -> Result<Vec<Segment>, String> {
     let (mut end, mut sum) = (0u64, 0u64);
     for &(offset, len) in &map {
         let next = offset.checked_add(len).filter(|&next| offset >= end && next <= size);
-        end = next.ok_or("the parts of a sparse file overlap or lie behind its end")?;
+        end = next.ok_or("the segments of a sparse file overlap or extend past its end")?;
         sum += len;
     }
     if sum != stored {
-        return Err(format!("a sparse file has {stored} bytes of data, its map says {sum}"));
+        return Err(format!("a sparse file has {stored} bytes of data, but its map lists {sum}"));
     }
     map.retain(|&(_, len)| len > 0);
     Ok(map)
@@ -116,26 +118,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn maps_are_checked() {
-        assert_eq!(check(vec![(0, 0), (5, 5), (10, 0)], 10, 5), Ok(vec![(5, 5)]));
-        assert!(check(vec![(5, 5), (9, 1)], 20, 6).is_err());
-        assert!(check(vec![(5, 6)], 10, 6).is_err());
-        assert!(check(vec![(5, 5)], 10, 4).is_err());
-        assert!(check(vec![(u64::MAX, 2)], u64::MAX, 2).is_err());
+    fn validate_rejects_contradicting_maps() {
+        assert_eq!(validate(vec![(0, 0), (5, 5), (10, 0)], 10, 5), Ok(vec![(5, 5)]));
+        assert!(validate(vec![(5, 5), (9, 1)], 20, 6).is_err());
+        assert!(validate(vec![(5, 6)], 10, 6).is_err());
+        assert!(validate(vec![(5, 5)], 10, 4).is_err());
+        assert!(validate(vec![(u64::MAX, 2)], u64::MAX, 2).is_err());
     }
 
     #[test]
-    fn lists_and_lines_give_the_same() {
+    fn list_and_lines_encode_the_same_map() {
         assert_eq!(parse_list(b"0,5,100,7").unwrap(), [(0, 5), (100, 7)]);
         assert_eq!(parse_list(b"").unwrap(), []);
         assert!(parse_list(b"0,5,100").is_err());
         assert!(parse_list(b"0,x").is_err());
         let mut block = [0; 512];
         block[..14].copy_from_slice(b"2\n0\n5\n100\n7\n\0\0");
-        assert_eq!(Lines::default().block(&block).unwrap(), Some(vec![(0, 5), (100, 7)]));
+        assert_eq!(Lines::default().add_block(&block).unwrap(), Some(vec![(0, 5), (100, 7)]));
         block[0] = b'9';
-        assert!(Lines::default().block(&block).is_err(), "NUL bytes before the map is complete");
+        assert!(Lines::default().add_block(&block).is_err(), "NUL bytes before the map is complete");
         block[..2].copy_from_slice(b"0\n");
-        assert_eq!(Lines::default().block(&block).unwrap(), Some(vec![]));
+        assert_eq!(Lines::default().add_block(&block).unwrap(), Some(vec![]));
     }
 }

@@ -13,13 +13,13 @@ use nra_core::path::{EntryPath, Quoted};
 use nra_core::source::MemorySource;
 use nra_stream::{Compression, Encoder, Level};
 
-/// What an archive holds, by the decoder: members with their content.
+/// Returns the members of an archive with their content, decoded from input in chunks of `step`.
 fn read(bytes: &[u8], step: usize) -> Result<Vec<(Member, Vec<u8>)>> {
-    let mut decoder = Decoder::new();
+    let mut decoder = Decoder::default();
     let mut found: Vec<(Member, Vec<u8>)> = Vec::new();
-    let mut pieces = bytes.chunks(step.max(1));
+    let mut chunks = bytes.chunks(step.max(1));
     loop {
-        let input = pieces.next().unwrap_or_default();
+        let input = chunks.next().unwrap_or_default();
         let last = input.is_empty();
         let mut used = 0;
         loop {
@@ -62,8 +62,8 @@ fn archive(entries: &[(Entry, &[u8])]) -> Vec<u8> {
     bytes
 }
 
-/// Entries that need every kind of record.
-fn odd_entries() -> Vec<Entry> {
+/// Entries that need every kind of record, with content.
+fn odd_entries() -> Vec<(Entry, &'static [u8])> {
     let long = "d/".repeat(80) + "end";
     let mut all = vec![
         entry("plain", Kind::File),
@@ -86,18 +86,30 @@ fn odd_entries() -> Vec<Entry> {
     let attribute = |name: &[u8], value: &[u8]| Attribute { namespace: Namespace::Xattr, name: name.into(), value: value.into() };
     let attributes = vec![attribute(b"security.x", b"\0\xff\n=1"), attribute(b"user.empty", b"")];
     all[9].metadata = Arc::new(Metadata { attributes: attributes.into(), ..(*all[9].metadata).clone() });
-    all
+    let content = |entry: &Entry| if entry.kind == Kind::File { &b"content"[..] } else { b"" };
+    all.into_iter().map(|entry| (entry.clone(), content(&entry))).collect()
+}
+
+/// Recomputes the checksum of the first header.
+fn update_checksum(bytes: &mut [u8]) {
+    bytes[148..156].fill(b' ');
+    let sum: u32 = bytes[..512].iter().map(|&byte| u32::from(byte)).sum();
+    bytes[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+}
+
+/// Opens an uncompressed archive.
+fn open(bytes: impl Into<Vec<u8>>) -> Option<nra_core::table::TableArchive<TarBackend>> {
+    let source: Arc<dyn nra_core::source::ReadAt> = Arc::new(MemorySource::new(bytes.into()));
+    probe(&source, &OpenOptions::default()).unwrap()
 }
 
 #[test]
-fn what_is_encoded_is_decoded() {
-    let entries = odd_entries();
-    let with_content: Vec<(Entry, &[u8])> =
-        entries.iter().map(|entry| (entry.clone(), if entry.kind == Kind::File { &b"content"[..] } else { b"" })).collect();
+fn decoder_returns_encoded_entries() {
+    let with_content = odd_entries();
     let bytes = archive(&with_content);
     for step in [1, 100, 512, 4096, usize::MAX] {
         let found = read(&bytes, step).unwrap();
-        assert_eq!(found.len(), entries.len());
+        assert_eq!(found.len(), with_content.len());
         for ((member, content), (entry, expected)) in found.iter().zip(&with_content) {
             let name = String::from_utf8(member.name.clone()).unwrap();
             assert_eq!(name.trim_end_matches('/').as_bytes(), entry.path.as_bytes());
@@ -113,13 +125,9 @@ fn what_is_encoded_is_decoded() {
 }
 
 #[test]
-fn the_reading_face_finds_the_same() {
-    let entries = odd_entries();
-    let with_content: Vec<(Entry, &[u8])> =
-        entries.iter().map(|entry| (entry.clone(), if entry.kind == Kind::File { &b"content"[..] } else { b"" })).collect();
-    let bytes = archive(&with_content);
-    let source: Arc<dyn nra_core::source::ReadAt> = Arc::new(MemorySource::new(bytes));
-    let archive = probe(&source, &OpenOptions::default()).unwrap().expect("it is a tar archive");
+fn archive_returns_encoded_entries() {
+    let with_content = odd_entries();
+    let archive = open(archive(&with_content)).expect("it is a tar archive");
     assert!(!archive.is_index_damaged());
     for (entry, content) in &with_content {
         let (_, found) = archive.find(entry.path.as_bytes()).unwrap().expect("it was added");
@@ -138,9 +146,7 @@ fn sparse_archive() -> Vec<u8> {
     for (place, number) in [(386, 512), (398, 512), (410, 8192), (422, 512), (434, 10_000), (446, 0), (483, 10_000)] {
         bytes[place..place + 12].copy_from_slice(format!("{number:011o}\0").as_bytes());
     }
-    bytes[148..156].fill(b' ');
-    let sum: u32 = bytes[..512].iter().map(|&byte| u32::from(byte)).sum();
-    bytes[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+    update_checksum(&mut bytes);
     bytes.extend([b'a'; 512]);
     bytes.extend([b'b'; 512]);
     bytes.extend_from_slice(&END);
@@ -148,13 +154,12 @@ fn sparse_archive() -> Vec<u8> {
 }
 
 #[test]
-fn holes_are_told() {
+fn holes_of_sparse_files_are_reported() {
     let bytes = sparse_archive();
     let found = read(&bytes, 100).unwrap();
     let expected = [vec![0; 512], vec![b'a'; 512], vec![0; 7168], vec![b'b'; 512], vec![0; 1296]].concat();
     assert_eq!(found[0].1, expected);
-    let source: Arc<dyn nra_core::source::ReadAt> = Arc::new(MemorySource::new(bytes));
-    let archive = probe(&source, &OpenOptions::default()).unwrap().unwrap();
+    let archive = open(bytes).unwrap();
     let (_, entry) = archive.find(b"sparse").unwrap().unwrap();
     assert_eq!(entry.size, 10_000);
     assert_eq!(archive.read_all(&entry, 10_000).unwrap(), expected);
@@ -172,9 +177,9 @@ fn holes_are_told() {
 }
 
 #[test]
-fn every_cut_of_an_entry_is_found() {
+fn every_truncation_of_an_entry_is_detected() {
     let bytes = archive(&[(entry("a", Kind::File), &[7; 600]), (entry("b", Kind::File), b"b")]);
-    // Behind the first entry the archive may end; only padding may be missing.
+    // The archive may end after the first entry, and its padding may be missing.
     for len in 1..bytes.len() - 1024 {
         let complete = len % 512 == 0 && len == 512 + 1024 || len > 512 + 1024 + 512 || (512 + 600..=512 + 1024).contains(&len);
         let result = read(&bytes[..len], 4096);
@@ -183,34 +188,30 @@ fn every_cut_of_an_entry_is_found() {
 }
 
 #[test]
-fn concatenated_archives_are_read_on() {
+fn concatenated_archives_are_decoded_as_one() {
     let one = archive(&[(entry("a", Kind::File), b"a")]);
     let two = [one.clone(), vec![0; 5 * 512], archive(&[(entry("b", Kind::File), b"b")]), b"junk".repeat(300)].concat();
     let names: Vec<Vec<u8>> = read(&two, 1000).unwrap().into_iter().map(|(member, _)| member.name).collect();
     assert_eq!(names, [b"a", b"b"]);
-    assert!(read(&[], 1).is_err(), "nothing is no archive");
+    assert!(read(&[], 1).is_err(), "no bytes are not an archive");
     assert_eq!(read(&END, 512).unwrap(), []);
 }
 
 #[test]
-fn lengths_are_bounded_before_anything_is_kept() {
+fn lengths_are_checked_before_buffering() {
     let mut bytes = Vec::new();
     encode(&Entry { size: (1 << 33) - 1, ..entry("x", Kind::File) }, None, &[], &mut bytes);
     bytes[156] = b'x';
-    bytes[148..156].fill(b' ');
-    let sum: u32 = bytes[..512].iter().map(|&byte| u32::from(byte)).sum();
-    bytes[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+    update_checksum(&mut bytes);
     assert!(matches!(read(&bytes, 512), Err(Error::Limit { .. })));
 }
 
-/// A header of this kind with this content, padded.
+/// Returns a header of this type with padded content.
 fn block(kind: u8, content: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
     encode(&Entry { size: content.len() as u64, ..entry("x", Kind::File) }, None, &[], &mut bytes);
     bytes[156] = kind;
-    bytes[148..156].fill(b' ');
-    let sum: u32 = bytes[..512].iter().map(|&byte| u32::from(byte)).sum();
-    bytes[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+    update_checksum(&mut bytes);
     bytes.extend_from_slice(content);
     bytes.resize(bytes.len() + padding(content.len() as u64), 0);
     bytes
@@ -223,7 +224,7 @@ fn record(key: &str, value: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn records_of_many_headers_are_bounded_together() {
+fn records_of_several_headers_share_one_limit() {
     for (kind, len) in [(b'g', 100 << 10), (b'x', 2 << 20)] {
         let headers = |same: bool| -> Vec<u8> {
             let each =
@@ -236,19 +237,18 @@ fn records_of_many_headers_are_bounded_together() {
 }
 
 #[test]
-fn attributes_and_remarks_are_bounded() {
+fn attributes_and_remarks_are_limited() {
     let attributes: Vec<u8> = (0..5000).flat_map(|number| record(&format!("SCHILY.xattr.user.{number:04}"), b"v")).collect();
     let (member, _) = read(&[block(b'x', &attributes), block(b'0', b"")].concat(), 4096).unwrap().remove(0);
     assert_eq!(member.attributes.len(), 4096);
-    assert!(member.remarks[0].contains("beyond 4096"));
+    assert!(member.remarks[0].contains("after the first 4096"));
     let bytes = [block(b'A', b"").repeat(250), block(b'0', b"")].concat();
-    let source: Arc<dyn nra_core::source::ReadAt> = Arc::new(MemorySource::new(bytes));
-    let remarks = probe(&source, &OpenOptions::default()).unwrap().unwrap().remarks();
+    let remarks = open(bytes).unwrap().remarks();
     assert_eq!((remarks.len(), &*remarks[100]), (101, "150 more parts of the tar archive are skipped"));
 }
 
 #[test]
-fn each_loss_of_an_entry_is_told() {
+fn each_skipped_part_of_an_entry_is_remarked_once() {
     let long = vec![b'v'; (1 << 20) + 1];
     let records = [
         record("SCHILY.xattr.user.first", &long),
@@ -263,72 +263,62 @@ fn each_loss_of_an_entry_is_told() {
     let (member, _) = read(&[block(b'x', &records.concat()), block(b'?', b"")].concat(), 4096).unwrap().remove(0);
     let names: Vec<&[u8]> = member.attributes.iter().map(|attribute| &*attribute.name).collect();
     assert_eq!(names, [&b"security.selinux"[..], b"user.both"]);
-    let told = member.remarks.join("\n");
-    for part in ["unknown type", "user.first", "user.second", "impossible name", "SCHILY.acl.access", "user.alone"] {
-        assert_eq!(told.matches(part).count(), 1, "{part}: {told}");
+    let remarks = member.remarks.join("\n");
+    for part in ["unknown type", "user.first", "user.second", "invalid name", "SCHILY.acl.access", "user.alone"] {
+        assert_eq!(remarks.matches(part).count(), 1, "{part}: {remarks}");
     }
     assert_eq!(member.remarks.len(), 6);
 }
 
 #[test]
-fn a_comment_that_is_not_kept_is_told() {
+fn skipped_comment_is_remarked() {
     let long = vec![b'c'; 65_536];
     for (comment, kept) in [(&b"short"[..], true), (&long[..], false), (b"\xff", false)] {
         let bytes = [block(b'g', &record("comment", comment)).repeat(2), block(b'0', b"")].concat();
-        let source: Arc<dyn nra_core::source::ReadAt> = Arc::new(MemorySource::new(bytes));
-        let archive = probe(&source, &OpenOptions::default()).unwrap().unwrap();
-        let told = archive.remarks().iter().filter(|remark| remark.contains("comment")).count();
-        assert_eq!((archive.info().message.is_empty(), told), (!kept, usize::from(!kept)));
+        let archive = open(bytes).unwrap();
+        let remarks = archive.remarks().iter().filter(|remark| remark.contains("comment")).count();
+        assert_eq!((archive.info().message.is_empty(), remarks), (!kept, usize::from(!kept)));
     }
 }
 
-/// Name, kind and content of an entry.
-type Seen = (Vec<u8>, u8, Vec<u8>);
-
-/// Names, kinds, sizes and content as the `tar` crate sees them.
-fn by_crate(bytes: &[u8]) -> std::io::Result<Vec<Seen>> {
+/// Returns names and content as decoded by the `tar` crate.
+fn decode_with_tar_crate(bytes: &[u8]) -> std::io::Result<Vec<(Vec<u8>, Vec<u8>)>> {
     let mut archive = ::tar::Archive::new(bytes);
     let mut found = Vec::new();
     for entry in archive.entries()? {
         let mut entry = entry?;
         let name = entry.path_bytes().into_owned();
-        let kind = entry.header().entry_type().as_byte();
         let mut content = Vec::new();
         entry.read_to_end(&mut content)?;
-        found.push((name, kind, content));
+        found.push((name, content));
     }
     Ok(found)
 }
 
 #[test]
-fn the_tar_crate_reads_the_same() {
-    let entries = odd_entries();
-    let with_content: Vec<(Entry, &[u8])> =
-        entries.iter().map(|entry| (entry.clone(), if entry.kind == Kind::File { &b"content"[..] } else { b"" })).collect();
-    for bytes in [archive(&with_content), sparse_archive()] {
+fn tar_crate_decodes_the_same() {
+    for bytes in [archive(&odd_entries()), sparse_archive()] {
         let ours: Vec<_> = read(&bytes, 4096).unwrap().into_iter().map(|(member, content)| (member.name, content)).collect();
-        let theirs: Vec<_> = by_crate(&bytes).unwrap().into_iter().map(|(name, _, content)| (name, content)).collect();
-        assert_eq!(ours, theirs);
+        assert_eq!(ours, decode_with_tar_crate(&bytes).unwrap());
     }
 }
 
 proptest! {
     #[test]
-    fn arbitrary_headers_never_panic(fields in prop::collection::vec((0..512usize, any::<u8>()), 0..20), kind in any::<u8>(), tail in prop::collection::vec(any::<u8>(), 0..2000)) {
+    fn arbitrary_headers_never_panic(
+        fields in prop::collection::vec((0..512usize, any::<u8>()), 0..20),
+        kind in any::<u8>(),
+        following in prop::collection::vec(any::<u8>(), 0..2000),
+    ) {
         let mut bytes = sparse_archive();
         bytes[156] = kind;
-        for (place, value) in fields {
-            bytes[place] = value;
+        for (offset, value) in fields {
+            bytes[offset] = value;
         }
-        bytes[148..156].fill(b' ');
-        let sum: u32 = bytes[..512].iter().map(|&byte| u32::from(byte)).sum();
-        bytes[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
-        bytes.splice(512.., tail);
-        let in_one = read(&bytes, usize::MAX);
-        let in_pieces = read(&bytes, 37);
-        prop_assert_eq!(in_one.ok(), in_pieces.ok());
-        let source: Arc<dyn nra_core::source::ReadAt> = Arc::new(MemorySource::new(bytes));
-        if let Some(archive) = probe(&source, &OpenOptions::default()).unwrap() {
+        update_checksum(&mut bytes);
+        bytes.splice(512.., following);
+        prop_assert_eq!(read(&bytes, usize::MAX).ok(), read(&bytes, 37).ok());
+        if let Some(archive) = open(bytes) {
             for entry in archive.entries(0..100) {
                 let _ = archive.read_all(&entry.unwrap(), 1 << 16);
             }
@@ -337,7 +327,7 @@ proptest! {
 }
 
 #[test]
-fn holes_come_back() {
+fn sparse_files_round_trip() {
     for (size, holes) in [
         (10_000u64, vec![0..4096, 8192..9000]),
         (10_000, vec![0..10_000]),
@@ -370,9 +360,9 @@ fn holes_come_back() {
 }
 
 #[test]
-fn what_comes_before_a_cut_is_served() {
+fn entries_before_truncation_are_readable() {
     let names: Vec<String> = (0..30).map(|number| format!("f{number:02}")).collect();
-    // Content that does not compress, so that a part of the stream is as large a part of the files.
+    // Incompressible content, so that two thirds of the stream are two thirds of the files.
     let mut state = 1u64;
     let mut noise = || {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -397,25 +387,24 @@ fn what_comes_before_a_cut_is_served() {
     }
 }
 
-/// Opens an archive as it is and compressed.
-fn opened(bytes: &[u8]) -> [nra_core::table::TableArchive<TarMembers>; 2] {
+/// Opens an archive uncompressed and compressed.
+fn open_both(bytes: &[u8]) -> [nra_core::table::TableArchive<TarBackend>; 2] {
     let mut gzip =
         Encoder::new(Vec::new(), Compression::Gzip, Level::default_of(Compression::Gzip), std::num::NonZero::<usize>::MIN);
     gzip.write_all(bytes).unwrap();
-    let plain: Arc<dyn nra_core::source::ReadAt> = Arc::new(MemorySource::new(bytes.to_vec()));
     let packed: Arc<dyn nra_core::source::ReadAt> = Arc::new(MemorySource::new(gzip.finish().unwrap()));
-    let options = OpenOptions::default();
-    [probe(&plain, &options).unwrap().unwrap(), probe_compressed(Compression::Gzip, &packed, &options).unwrap().unwrap()]
+    let compressed = probe_compressed(Compression::Gzip, &packed, &OpenOptions::default()).unwrap().unwrap();
+    [open(bytes).unwrap(), compressed]
 }
 
-/// Paths and content of the entries of an archive.
+/// Returns the paths and contents of the entries of an archive.
 fn contents(archive: &dyn Archive) -> Vec<(String, Vec<u8>)> {
     let entries = archive.entries(0..archive.entry_count()).map(Result::unwrap);
     entries.map(|entry| (Quoted::new(entry.path.as_bytes()).to_string(), archive.read_all(&entry, 1 << 20).unwrap())).collect()
 }
 
 #[test]
-fn behind_a_damaged_header_the_archive_goes_on() {
+fn decoding_continues_after_a_damaged_header() {
     let files: Vec<(Entry, &[u8])> = ["a", "b", "c"]
         .iter()
         .zip([&b"1"[..], &[0; 2000], b"3"])
@@ -426,15 +415,15 @@ fn behind_a_damaged_header_the_archive_goes_on() {
     bytes.extend(archive(&files));
     let damaged = bytes.windows(2).position(|pair| pair == b"b\0").unwrap();
     bytes[damaged + 100] ^= 4;
-    for archive in opened(&bytes) {
+    for archive in open_both(&bytes) {
         assert_eq!(contents(&archive), [("a".to_owned(), b"1".to_vec()), ("c".to_owned(), b"3".to_vec())]);
         let remarks = archive.remarks();
         assert_eq!((remarks.len(), archive.is_index_damaged(), &*archive.info().message), (1, true, "said"));
-        assert!(remarks[0].contains("the header of b has the checksum"), "{remarks:?}");
+        assert!(remarks[0].contains("the checksum of the header of b is"), "{remarks:?}");
     }
-    // What stands in front of a cut is told, too.
+    // Damage before a truncation is remarked, too.
     let cut = [block(b'A', b""), bytes[..bytes.len() - 1024 - 512].to_vec()].concat();
-    for archive in opened(&cut) {
+    for archive in open_both(&cut) {
         let remarks = archive.remarks();
         assert_eq!((remarks.len(), &*archive.info().message), (3, "said"), "{remarks:?}");
         assert!(remarks[0].contains("access control list") && remarks[2].contains("truncated"), "{remarks:?}");
@@ -443,47 +432,46 @@ fn behind_a_damaged_header_the_archive_goes_on() {
 }
 
 #[test]
-fn a_link_in_front_of_its_target_is_one_to_the_first_of_that_name() {
+fn link_before_its_target_leads_to_the_first_entry_of_that_name() {
     let link = |name: &str, target: &str| {
         let mut bytes = Vec::new();
         encode(&entry(name, Kind::File), Some(&EntryPath::try_from(target).unwrap()), &[], &mut bytes);
         bytes
     };
     let (first, second) = ((entry("a", Kind::File), &b"1"[..]), (entry("a", Kind::File), &b"2"[..]));
-    // A link to a link, to what comes, to what came, and again.
+    // Links to a link, to a later entry and to an earlier entry.
     let bytes = [link("c", "b"), link("b", "a"), archive(&[first])[..1024].to_vec(), link("d", "a"), archive(&[second])].concat();
     let found = |name: &str, content: &[u8]| (name.to_owned(), content.to_vec());
-    for archive in opened(&bytes) {
+    for archive in open_both(&bytes) {
         assert_eq!(contents(&archive), [found("a", b"2"), found("b", b"1"), found("c", b"1"), found("d", b"1")]);
     }
 }
 
 #[test]
-fn long_rows_of_links_are_followed() {
+fn long_chains_of_links_are_followed() {
     let mut bytes = Vec::new();
     for number in 0..100 {
         let target = EntryPath::try_from(&*format!("l{:02}", number + 1)).unwrap();
         encode(&entry(&format!("l{number:02}"), Kind::File), Some(&target), &[], &mut bytes);
     }
     bytes.extend(archive(&[(entry("l100", Kind::File), b"1")]));
-    for archive in opened(&bytes) {
+    for archive in open_both(&bytes) {
         let contents = contents(&archive);
         assert!(contents.len() == 101 && contents.iter().all(|(_, content)| content == b"1"));
     }
 }
 
 #[test]
-fn a_name_with_a_slash_behind_it_is_that_of_a_directory() {
+fn name_with_trailing_slash_is_a_directory() {
     let mut bytes = block(b'0', b"");
     let end = bytes[..100].iter().position(|&byte| byte == 0).unwrap();
     bytes[end] = b'/';
-    let sum: u32 = bytes[..148].iter().chain(&bytes[156..512]).map(|&byte| u32::from(byte)).sum::<u32>() + 256;
-    bytes[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+    update_checksum(&mut bytes);
     assert_eq!(read(&bytes, 4096).unwrap()[0].0.kind, MemberKind::Directory);
 }
 
 #[test]
-fn long_names_of_owners_are_told() {
+fn overlong_owner_names_are_remarked() {
     let records = [record("uname", &[b'u'; 255]), record("gname", &[b'g'; 256])].concat();
     let (member, _) = read(&[block(b'x', &records), block(b'0', b"")].concat(), 4096).unwrap().remove(0);
     assert_eq!((member.user.len(), member.group.len(), member.remarks.len()), (255, 0, 1));

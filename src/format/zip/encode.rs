@@ -1,28 +1,23 @@
-//! Records of archives that are written: pure bytes, wide (zip64) wherever a number needs it.
+//! Encodes the records of new archives, with zip64 fields where a number needs them.
 
-use super::end::{END, LOCATOR, WIDE};
-use super::record::{CENTRAL, DEFLATE, LOCAL, NTFS_EPOCH, STORED};
+use super::end::{END, LOCATOR, ZIP64_END};
+use super::record::{CENTRAL, DEFLATE, DESCRIPTOR, HAS_DESCRIPTOR, LOCAL, NTFS_EPOCH, SATURATED, STORED, UTF8, ZIP64_FIELD};
 use nra_core::entry::{Kind, Timestamp};
 
-/// What stands in a narrow field when the number is in the wide one.
-const WIDE_MARK: u32 = u32::MAX;
-/// Version that made the archive: Unix, and the newest version of the format whose features are used.
+/// Version that made the archive: Unix, and the newest version of the format whose features are
+/// used.
 const MADE_BY: u16 = 3 << 8 | 63;
-/// Flag: sizes and checksum stand behind the content.
-const DESCRIBED: u16 = 0x0008;
-/// Flag: the name is UTF-8.
-const UTF8: u16 = 0x0800;
-/// The earliest time of DOS: 1980-01-01T00:00:00.
+/// The earliest DOS time: 1980-01-01T00:00:00.
 const DOS_ORIGIN: (u16, u16) = (1 << 5 | 1, 0);
-/// Content from this length on may be compressed to more than a narrow field holds, bytes.
-const WIDE_FROM: u64 = 0xf000_0000;
+/// Content of this length may exceed 32 bits when compressed, bytes.
+const ZIP64_FROM: u64 = 0xf000_0000;
 /// Longest name and longest comment, bytes.
 pub const MAX_NAME: usize = 0xffff;
 
-/// How the content of a member is stored.
+/// Compression method of a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Method {
-    /// As it is.
+    /// No compression.
     Stored,
     /// Deflate.
     Deflate,
@@ -40,28 +35,28 @@ impl Method {
     }
 }
 
-/// What is known of a member before its content.
+/// The properties of a member that are known before its content.
 #[derive(Debug, Clone)]
 pub struct Header<'a> {
-    /// Path, with a slash at the end for directories; at most [`MAX_NAME`] bytes.
+    /// Path of at most [`MAX_NAME`] bytes, with a trailing slash for directories.
     pub name: &'a [u8],
     /// File, directory or symlink.
     pub kind: Kind,
     /// Permission bits.
     pub mode: u16,
-    /// User and group id.
+    /// User and group ID.
     pub owner: Option<(u64, u64)>,
     /// Time of last modification.
     pub modified: Option<Timestamp>,
-    /// How the content is stored.
+    /// Compression method.
     pub method: Method,
     /// Length of the content, bytes.
     pub size: u64,
-    /// What else the content has; `None`: it is told behind the content.
+    /// The compressed content; `None` if a descriptor follows the content.
     pub packed: Option<Packed>,
 }
 
-/// What is known of the content of a member once it is compressed.
+/// The compressed content of a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Packed {
     /// CRC-32 of the content.
@@ -71,60 +66,60 @@ pub struct Packed {
 }
 
 impl Header<'_> {
-    /// Appends the header that stands before the content.
+    /// Appends the local header.
     pub fn local(&self, out: &mut Vec<u8>) {
-        let wide = self.is_wide();
+        let is_zip64 = self.is_zip64();
+        // Values that a descriptor has are zero here.
+        let size = if self.packed.is_some() { self.size } else { 0 };
         let Packed { crc, stored_len } = self.packed.unwrap_or(Packed { crc: 0, stored_len: 0 });
         let mut extra = Vec::new();
-        if wide {
-            // What is told behind the content is zero here.
-            let size = if self.packed.is_some() { self.size } else { 0 };
-            field(&mut extra, 0x0001, &[size.to_le_bytes(), stored_len.to_le_bytes()].concat());
+        if is_zip64 {
+            push_field(&mut extra, ZIP64_FIELD, &[size.to_le_bytes(), stored_len.to_le_bytes()].concat());
         }
         self.unix_fields(&mut extra);
-        let size = if self.packed.is_some() { self.size } else { 0 };
         out.extend(LOCAL);
-        self.common(wide, crc, [stored_len, size].map(|number| if wide { WIDE_MARK } else { narrow(number) }), &extra, out);
+        let lengths = [stored_len, size].map(|number| if is_zip64 { SATURATED } else { saturate(number) });
+        self.common(is_zip64, crc, lengths, &extra, out);
         out.extend(self.name);
         out.extend(extra);
     }
 
-    /// Appends what stands behind content whose header did not tell it.
+    /// Appends the descriptor.
     pub fn descriptor(&self, packed: Packed, out: &mut Vec<u8>) {
-        out.extend(b"PK\x07\x08");
+        out.extend(DESCRIPTOR);
         out.extend(packed.crc.to_le_bytes());
-        if self.is_wide() {
+        if self.is_zip64() {
             out.extend(packed.stored_len.to_le_bytes());
             out.extend(self.size.to_le_bytes());
         } else {
-            out.extend(narrow(packed.stored_len).to_le_bytes());
-            out.extend(narrow(self.size).to_le_bytes());
+            out.extend(saturate(packed.stored_len).to_le_bytes());
+            out.extend(saturate(self.size).to_le_bytes());
         }
     }
 
-    /// Appends the record of the central directory; `offset`: where the local header is.
+    /// Appends the record of the central directory. `offset` is that of the local header.
     pub fn central(&self, packed: Packed, offset: u64, out: &mut Vec<u8>) {
         let mut wide = Vec::new();
-        // Only numbers that do not fit are in the wide field, in this order.
+        // The zip64 field has only the numbers that exceed 32 bits, in this order.
         let mut put = |number: u64| {
-            let narrow = narrow(number);
-            if narrow == WIDE_MARK {
+            let saturated = saturate(number);
+            if saturated == SATURATED {
                 wide.extend(number.to_le_bytes());
             }
-            narrow
+            saturated
         };
         let size = put(self.size);
         let stored_len = put(packed.stored_len);
         let offset = put(offset);
         let mut extra = Vec::new();
         if !wide.is_empty() {
-            field(&mut extra, 0x0001, &wide);
+            push_field(&mut extra, ZIP64_FIELD, &wide);
         }
         self.unix_fields(&mut extra);
-        let is_wide = !wide.is_empty() || self.is_wide();
+        let is_zip64 = !wide.is_empty() || self.is_zip64();
         out.extend(CENTRAL);
         out.extend(MADE_BY.to_le_bytes());
-        self.common(is_wide, packed.crc, [stored_len, size], &extra, out);
+        self.common(is_zip64, packed.crc, [stored_len, size], &extra, out);
         // No comment, first disk, no internal attributes.
         out.extend([0; 6]);
         out.extend(self.attributes().to_le_bytes());
@@ -133,15 +128,16 @@ impl Header<'_> {
         out.extend(extra);
     }
 
-    /// The part that both headers have: version, flags, method, time, checksum, sizes (stored first), lengths.
-    fn common(&self, wide: bool, crc: u32, sizes: [u32; 2], extra: &[u8], out: &mut Vec<u8>) {
+    /// Appends the common fields: version, flags, method, time, checksum, lengths (stored first),
+    /// lengths of name and extra fields.
+    fn common(&self, is_zip64: bool, crc: u32, sizes: [u32; 2], extra: &[u8], out: &mut Vec<u8>) {
         let needed: u16 = match self.method {
             Method::Zstd => 63,
-            _ if wide => 45,
+            _ if is_zip64 => 45,
             _ => 20,
         };
-        let mut flags = if self.packed.is_none() { DESCRIBED } else { 0 };
-        // Plain ASCII is the same in all encodings; what is neither has the bytes that a Unix system gave it.
+        let mut flags = if self.packed.is_none() { HAS_DESCRIPTOR } else { 0 };
+        // ASCII needs no flag. A name that is not UTF-8 has the bytes of a Unix file system.
         if !self.name.is_ascii() && std::str::from_utf8(self.name).is_ok() {
             flags |= UTF8;
         }
@@ -152,13 +148,13 @@ impl Header<'_> {
         out.extend(crc.to_le_bytes());
         sizes.iter().for_each(|size| out.extend(size.to_le_bytes()));
         for len in [self.name.len(), extra.len()] {
-            out.extend(u16::try_from(len).expect("names are bounded, extra fields short").to_le_bytes());
+            out.extend(u16::try_from(len).expect("names are limited, extra fields are short").to_le_bytes());
         }
     }
 
-    fn is_wide(&self) -> bool {
+    fn is_zip64(&self) -> bool {
         let stored_len = self.packed.map_or(0, |packed| packed.stored_len);
-        self.size.max(stored_len) >= WIDE_FROM
+        self.size.max(stored_len) >= ZIP64_FROM
     }
 
     fn attributes(&self) -> u32 {
@@ -171,14 +167,15 @@ impl Header<'_> {
         (kind | u32::from(self.mode)) << 16 | dos
     }
 
-    /// The time in seconds, or, where others may take that for another one or it does not fit, in the wider form of NTFS; the ids.
+    /// Appends the time in seconds, or in the NTFS field if it is negative or exceeds 31 bits, and
+    /// the user and group ID.
     fn unix_fields(&self, extra: &mut Vec<u8>) {
         if let Some(time) = self.modified {
             if let Some(seconds) = i32::try_from(time.seconds).ok().filter(|&seconds| seconds >= 0) {
-                field(extra, 0x5455, &[&[1], &seconds.to_le_bytes()[..]].concat());
+                push_field(extra, 0x5455, &[&[1], &seconds.to_le_bytes()[..]].concat());
             } else if let Some(ticks) = ntfs_ticks(time) {
                 let times = ticks.to_le_bytes().repeat(3);
-                field(extra, 0x000a, &[&[0, 0, 0, 0, 1, 0, 24, 0], &times[..]].concat());
+                push_field(extra, 0x000a, &[&[0, 0, 0, 0, 1, 0, 24, 0], &times[..]].concat());
             }
         }
         if let Some((user, group)) = self.owner {
@@ -189,28 +186,29 @@ impl Header<'_> {
                     Err(_) => data.extend([&[8], &id.to_le_bytes()[..]].concat()),
                 }
             }
-            field(extra, 0x7875, &data);
+            push_field(extra, 0x7875, &data);
         }
     }
 }
 
-/// Says whether a time can be kept, but for the part of its second.
+/// Returns whether a time can be stored, apart from fractions of a second.
 pub fn keeps_time(time: Timestamp) -> bool {
     ntfs_ticks(time).is_some()
 }
 
-/// Says whether a text can be the comment of an archive: it is not too long, and programs that look for the end don't find one in it.
+/// Returns whether a text can be the comment of an archive: it is short enough and does not contain
+/// the signature of an end record.
 pub fn fits_comment(comment: &[u8]) -> bool {
     u16::try_from(comment.len()).is_ok() && !comment.windows(END.len()).any(|window| window == END)
 }
 
-/// Appends what ends an archive of `count` members: `directory` bytes of records that begin at `start`, and a comment that
-/// [fits](fits_comment).
+/// Appends the end of an archive of `count` members with `directory` bytes of records from `start`.
+/// The comment must [fit](fits_comment).
 pub fn end(count: u64, start: u64, directory: u64, comment: &[u8], out: &mut Vec<u8>) {
     let narrow_count = u16::try_from(count).unwrap_or(u16::MAX);
-    let is_wide = narrow_count == u16::MAX || narrow(directory) == WIDE_MARK || narrow(start) == WIDE_MARK;
-    if is_wide {
-        out.extend(WIDE);
+    let is_zip64 = narrow_count == u16::MAX || saturate(directory) == SATURATED || saturate(start) == SATURATED;
+    if is_zip64 {
+        out.extend(ZIP64_END);
         out.extend(44u64.to_le_bytes());
         out.extend(MADE_BY.to_le_bytes());
         out.extend(45u16.to_le_bytes());
@@ -227,32 +225,33 @@ pub fn end(count: u64, start: u64, directory: u64, comment: &[u8], out: &mut Vec
     out.extend([0; 4]);
     out.extend(narrow_count.to_le_bytes());
     out.extend(narrow_count.to_le_bytes());
-    out.extend(narrow(directory).to_le_bytes());
-    out.extend(narrow(start).to_le_bytes());
-    out.extend(u16::try_from(comment.len()).expect("comments are bounded").to_le_bytes());
+    out.extend(saturate(directory).to_le_bytes());
+    out.extend(saturate(start).to_le_bytes());
+    out.extend(u16::try_from(comment.len()).expect("comments are limited").to_le_bytes());
     out.extend(comment);
 }
 
-fn narrow(number: u64) -> u32 {
-    u32::try_from(number).unwrap_or(WIDE_MARK)
+fn saturate(number: u64) -> u32 {
+    u32::try_from(number).unwrap_or(SATURATED)
 }
 
-fn field(extra: &mut Vec<u8>, id: u16, data: &[u8]) {
+/// Appends an extra field.
+pub(super) fn push_field(extra: &mut Vec<u8>, id: u16, data: &[u8]) {
     extra.extend(id.to_le_bytes());
     extra.extend(u16::try_from(data.len()).expect("fields are short").to_le_bytes());
     extra.extend(data);
 }
 
-/// Units of 100 ns since 1601.
+/// Converts a time to units of 100 ns since 1601.
 fn ntfs_ticks(time: Timestamp) -> Option<u64> {
     let seconds = u64::try_from(time.seconds.checked_add(NTFS_EPOCH)?).ok()?;
     seconds.checked_mul(10_000_000)?.checked_add(u64::from(time.nanoseconds / 100))
 }
 
-/// Date and time as DOS counts them, in UTC; `None` outside the years from 1980 to 2107.
+/// Converts a time to DOS date and time in UTC. Returns `None` outside of the years 1980 to 2107.
 fn dos_time(time: Timestamp) -> Option<(u16, u16)> {
     let (days, second) = (time.seconds.div_euclid(86_400), time.seconds.rem_euclid(86_400));
-    // From days to the civil calendar, counted from March so that leap days come last.
+    // Days to the civil calendar, counted from March so that leap days come last.
     let days = days.checked_add(719_468)?;
     let (era, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));
     let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
@@ -286,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn dos_times() {
+    fn dos_time_covers_1980_to_2107() {
         let dos = |seconds| dos_time(Timestamp { seconds, nanoseconds: 0 });
         assert_eq!(dos(951_868_799), Some((20 << 9 | 2 << 5 | 29, 23 << 11 | 59 << 5 | 29)), "2000-02-29T23:59:59Z");
         assert_eq!(dos(315_532_800), Some(DOS_ORIGIN));
@@ -297,12 +296,12 @@ mod tests {
     }
 
     #[test]
-    fn a_local_header_tells_wide_numbers_and_a_descriptor_follows_suit() {
+    fn large_local_header_and_descriptor_use_zip64() {
         let mut out = Vec::new();
         let large = Header { size: 5 << 30, packed: None, method: Method::Deflate, ..header(b"n") };
         large.local(&mut out);
         assert_eq!(out[..8], *b"PK\x03\x04\x2d\0\x08\0");
-        assert_eq!(out[18..26], [0xff; 8], "both sizes are in the wide field");
+        assert_eq!(out[18..26], [0xff; 8], "both lengths are in the zip64 field");
         assert_eq!(out[31..35], [1, 0, 16, 0]);
         out.clear();
         large.descriptor(Packed { crc: 1, stored_len: 7 }, &mut out);
@@ -313,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_is_wide_when_a_number_needs_it() {
+    fn end_uses_zip64_if_a_number_needs_it() {
         for (count, start, directory, wide) in [
             (0u64, 0u64, 0u64, false),
             (65_534, 0xffff_fffe, 0xffff_fffe, false),
@@ -329,9 +328,9 @@ mod tests {
     }
 
     proptest! {
-        /// The reader takes from a record what the writer put there.
+        /// The reader returns the values that were encoded.
         #[test]
-        fn records_come_back(
+        fn records_round_trip(
             name in proptest::collection::vec(1u8.., 1..300),
             is_directory: bool,
             mode in 0u16..0o10000,

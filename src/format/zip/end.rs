@@ -1,59 +1,60 @@
-//! Finds the central directory from the end of the file.
+//! Finds the central directory through the end record.
 
 use crate::record::{CENTRAL, u16_at, u32_at, u64_at};
 use nra_core::error::{Error, Result};
 use nra_core::source::ReadAt;
 
-/// First bytes of the record at the end.
+/// Signature of the end record.
 pub(super) const END: [u8; 4] = *b"PK\x05\x06";
-/// Its length without the comment, bytes.
+/// Length of the end record without its comment, bytes.
 const END_LEN: usize = 22;
-/// First bytes of the locator in front of it, when there is a wide end record.
+/// Signature of the zip64 locator, which precedes the end record.
 pub(super) const LOCATOR: [u8; 4] = *b"PK\x06\x07";
 const LOCATOR_LEN: u64 = 20;
-/// First bytes of the wide end record.
-pub(super) const WIDE: [u8; 4] = *b"PK\x06\x06";
-const WIDE_LEN: usize = 56;
-/// How far from the end of the file the end record is looked for, bytes: the longest comment, and a little of what does not belong there.
-const REACH: u64 = 65_535 + END_LEN as u64 + 4_096;
+/// Signature of the zip64 end record.
+pub(super) const ZIP64_END: [u8; 4] = *b"PK\x06\x06";
+const ZIP64_END_LEN: usize = 56;
+/// Bytes at the end of the file that are searched for the end record: the longest comment, and some
+/// trailing data.
+const SEARCH_LEN: u64 = 65_535 + END_LEN as u64 + 4_096;
 
-/// Where the central directory lies.
+/// The location of the central directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Directory {
-    /// Its first byte in the file.
+    /// Offset of its first byte.
     pub start: u64,
-    /// One behind its last.
+    /// Offset of its end.
     pub end: u64,
-    /// What has to be added to offsets in it: bytes in front of the archive that its writer did not count.
+    /// Added to the offsets in it: the length of data that precedes the archive and is not counted
+    /// in offsets.
     pub shift: u64,
-    /// How many members the end record counts.
+    /// Number of members in the end record.
     pub count: u64,
-    /// The count is kept modulo 65,536.
-    pub is_narrow: bool,
-    /// Where the comment begins in the file.
+    /// There is a zip64 end record. Without one, the count is modulo 65,536.
+    pub is_zip64: bool,
+    /// Offset of the comment.
     pub comment: u64,
-    /// Its length, bytes.
+    /// Length of the comment, bytes.
     pub comment_len: u16,
-    /// Bytes behind the end record that do not belong to it.
+    /// Number of bytes after the comment.
     pub trailing: u64,
 }
 
-/// Returns where the central directory lies; `None` when there is no end record.
+/// Finds the central directory. Returns `None` if there is no end record.
 ///
 /// # Errors
 ///
-/// `Corrupt` when it does not lie where the end record says, `Unsupported` for a part of a split archive.
+/// `Corrupt` if it is not where the end record says, `Unsupported` for a part of a split archive.
 pub(super) fn find(source: &dyn ReadAt) -> Result<Option<Directory>> {
     let len = source.len();
-    let base = len.saturating_sub(REACH);
-    let mut bytes = vec![0; usize::try_from(len - base).expect("the reach is small")];
+    let base = len.saturating_sub(SEARCH_LEN);
+    let mut bytes = vec![0; usize::try_from(len - base).expect("SEARCH_LEN is small")];
     source.read_exact_at(base, &mut bytes)?;
-    let places: Vec<usize> =
-        (0..bytes.len().saturating_sub(END_LEN - 1)).rev().filter(|&at| bytes[at..].starts_with(&END)).collect();
+    let positions = (0..bytes.len().saturating_sub(END_LEN - 1)).rev().filter(|&at| bytes[at..].starts_with(&END));
     let comment_end = |at: usize| at + END_LEN + usize::from(u16_at(&bytes, at + 20));
-    // One whose comment ends with the file is meant; another one may stand in that comment.
-    let (exact, other): (Vec<usize>, Vec<usize>) = places.iter().partition(|&&at| comment_end(at) == bytes.len());
-    let mut wrong = None;
+    // A record whose comment ends with the file comes first: others may be part of its comment.
+    let (exact, other): (Vec<usize>, Vec<usize>) = positions.partition(|&at| comment_end(at) == bytes.len());
+    let mut first_error = None;
     for at in exact.into_iter().chain(other) {
         let trailing = bytes.len().saturating_sub(comment_end(at)) as u64;
         match directory(source, base + at as u64, &bytes[at..at + END_LEN]) {
@@ -62,36 +63,38 @@ pub(super) fn find(source: &dyn ReadAt) -> Result<Option<Directory>> {
                 let comment_len = u16::try_from(bytes.len() - at - END_LEN).unwrap_or(u16::MAX).min(u16_at(&bytes, at + 20));
                 return Ok(Some(Directory { comment, comment_len, trailing, ..directory }));
             }
-            Err(error) => _ = wrong.get_or_insert(error),
+            Err(error) => _ = first_error.get_or_insert(error),
         }
     }
-    wrong.map_or(Ok(None), Err)
+    first_error.map_or(Ok(None), Err)
 }
 
-/// Reads an end record, and the wide one if there is one.
+/// Parses an end record, and the zip64 end record if there is one.
 fn directory(source: &dyn ReadAt, at: u64, end: &[u8]) -> Result<Directory> {
     let (disk, first_disk) = (u16_at(end, 4), u16_at(end, 6));
     let mut count = u64::from(u16_at(end, 10));
     let mut len = u64::from(u32_at(end, 12));
     let mut offset = u64::from(u32_at(end, 16));
     let mut directory_end = at;
-    let mut is_narrow = true;
     let saturated = count == 0xffff || len == u64::from(u32::MAX) || offset == u64::from(u32::MAX);
-    if let Some((place, wide)) = wide_end(source, at)?.filter(|_| saturated) {
-        (count, len, offset) = (u64_at(&wide, 32), u64_at(&wide, 40), u64_at(&wide, 48));
-        directory_end = place;
-        is_narrow = false;
-        if u32_at(&wide, 16) != 0 {
-            return Err(split());
-        }
-    } else if (disk != 0 && disk != 0xffff) || (first_disk != 0 && first_disk != 0xffff) {
-        return Err(split());
+    let zip64 = zip64_end(source, at)?.filter(|_| saturated);
+    if let Some((start, record)) = &zip64 {
+        (count, len, offset) = (u64_at(record, 32), u64_at(record, 40), u64_at(record, 48));
+        directory_end = *start;
     }
-    // The directory ends where the end record starts; what lies in between is not part of it.
+    let is_split = match &zip64 {
+        Some((_, record)) => u32_at(record, 16) != 0,
+        None => [disk, first_disk].iter().any(|disk| ![0, 0xffff].contains(disk)),
+    };
+    if is_split {
+        let (found, known) = ("split over several disks".into(), "archives in one file".into());
+        return Err(Error::Unsupported { what: "zip archive", found, known });
+    }
+    // The directory normally ends where the end record starts. Data in between is not part of it.
     let damaged = |detail: String| Error::corrupt("zip end record", at, detail);
-    let written = offset.checked_add(len).filter(|&written| written <= directory_end);
-    let slack = directory_end
-        - written.ok_or_else(|| damaged(format!("a directory of {len} bytes at {offset} does not fit in front of it")))?;
+    let written_end = offset.checked_add(len).filter(|&end| end <= directory_end);
+    let no_room = || damaged(format!("a directory of {len} bytes at {offset} does not fit before it"));
+    let slack = directory_end - written_end.ok_or_else(no_room)?;
     let starts = |start: u64| -> Result<bool> {
         let mut first = [0; 4];
         if len == 0 {
@@ -100,39 +103,37 @@ fn directory(source: &dyn ReadAt, at: u64, end: &[u8]) -> Result<Directory> {
         source.read_exact_at(start, &mut first)?;
         Ok(first == CENTRAL)
     };
-    // Usually the slack is data in front of the archive, but it may be a signature behind the directory.
+    // The slack is usually data before the archive, but may be a signature after the directory.
     for shift in [slack, 0] {
         if starts(offset + shift)? {
             let (start, end) = (offset + shift, offset + shift + len);
-            return Ok(Directory { start, end, shift, count, is_narrow, comment: at, comment_len: 0, trailing: 0 });
+            let is_zip64 = zip64.is_some();
+            return Ok(Directory { start, end, shift, count, is_zip64, comment: at, comment_len: 0, trailing: 0 });
         }
     }
     Err(damaged(format!("no central directory at {offset}")))
 }
 
-/// Returns the wide end record and its place, if its locator stands in front of the end record at `at`.
-fn wide_end(source: &dyn ReadAt, at: u64) -> Result<Option<(u64, [u8; WIDE_LEN])>> {
-    let Some(place) = at.checked_sub(LOCATOR_LEN) else { return Ok(None) };
+/// Returns the zip64 end record and its offset if its locator precedes the end record at `at`.
+fn zip64_end(source: &dyn ReadAt, at: u64) -> Result<Option<(u64, [u8; ZIP64_END_LEN])>> {
+    let Some(locator_start) = at.checked_sub(LOCATOR_LEN) else { return Ok(None) };
     let mut locator = [0; LOCATOR_LEN as usize];
-    source.read_exact_at(place, &mut locator)?;
+    source.read_exact_at(locator_start, &mut locator)?;
     if !locator.starts_with(&LOCATOR) {
         return Ok(None);
     }
-    // Where it is said to be, or, with data in front of the archive, right before the locator.
-    for start in [Some(u64_at(&locator, 8)), place.checked_sub(WIDE_LEN as u64)].into_iter().flatten() {
-        let mut wide = [0; WIDE_LEN];
-        if start.checked_add(WIDE_LEN as u64).is_some_and(|end| end <= place) {
-            source.read_exact_at(start, &mut wide)?;
-            if wide.starts_with(&WIDE) {
-                return Ok(Some((start, wide)));
+    // It is at the offset in the locator or, if data precedes the archive, directly before the
+    // locator.
+    for start in [Some(u64_at(&locator, 8)), locator_start.checked_sub(ZIP64_END_LEN as u64)].into_iter().flatten() {
+        let mut record = [0; ZIP64_END_LEN];
+        if start.checked_add(ZIP64_END_LEN as u64).is_some_and(|end| end <= locator_start) {
+            source.read_exact_at(start, &mut record)?;
+            if record.starts_with(&ZIP64_END) {
+                return Ok(Some((start, record)));
             }
         }
     }
     Ok(None)
-}
-
-fn split() -> Error {
-    Error::Unsupported { what: "zip archive", found: "split over several disks".into(), known: "archives in one file".into() }
 }
 
 #[cfg(test)]
@@ -156,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn data_in_front_is_noticed() {
+    fn data_before_the_archive_shifts_offsets() {
         let directory = [&CENTRAL[..], &[0; 42]].concat();
         let plain = found(&[&directory, &end(1, 46, 0, b"")]).unwrap();
         assert_eq!((plain.start, plain.end, plain.shift, plain.count, plain.trailing), (0, 46, 0, 1, 0));
@@ -167,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn comments_and_what_trails() {
+    fn comments_and_trailing_data_are_told_apart() {
         let directory = [&CENTRAL[..], &[0; 42]].concat();
         let inner = end(9, 46, 0, b"");
         let commented = found(&[&directory, &end(1, 46, 0, &[&inner[..], b"x"].concat())]).unwrap();
@@ -177,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_whole_is_refused() {
+    fn invalid_and_split_archives_are_rejected() {
         let directory = [&CENTRAL[..], &[0; 42]].concat();
         assert_eq!(find(&MemorySource::new(directory.clone())).unwrap(), None);
         assert!(found(&[&directory, &end(1, u32::MAX - 1, 0, b"")]).unwrap_err().to_string().contains("does not fit"));

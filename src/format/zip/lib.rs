@@ -1,15 +1,17 @@
-//! Zip archives, read by their own directory, and the records of those that are written.
+//! Reads zip archives through their central directory, and encodes the records of new archives.
 //!
-//! The central directory is read once, record by record, into a table of entries; a member's record is read again when its content is asked
-//! for, so that a million members cost no more memory than their rows. Stored and deflated content is decoded here, other methods and
-//! encrypted members by the crate `zip`, which is shown a file with that one member.
+//! The central directory is read once into a table of entries. The record of a member is read again
+//! when its content is needed, so each member costs only its row in the table. Stored, deflate,
+//! lzma and xz content is decoded here. Other methods and encrypted members are decoded by the
+//! crate `zip`, which gets a file that contains only that member.
 //!
-//! Where the central directory is lost or damaged, as in a file that is cut, members are found by their local headers (`scan`).
+//! If the central directory is missing or damaged, members are found by their local headers
+//! (`scan`).
 //!
-//! What is believed: the central directory. Of a local header only its length counts. Members that share bytes with another one are refused.
+//! The central directory is authoritative; only the length of a local header is used. Members that
+//! overlap another one are rejected.
 
 mod archive;
-mod crate_reader;
 mod encode;
 mod end;
 mod member;
@@ -17,5 +19,5 @@ mod names;
 mod record;
 mod scan;
 
-pub use archive::{ZipArchive, ZipMembers};
+pub use archive::{ZipArchive, ZipBackend};
 pub use encode::{Header, MAX_NAME, Method, Packed, end, fits_comment, keeps_time};

@@ -1,47 +1,55 @@
-//! Records of the central directory: pure parsing.
+//! Parses records of the central directory.
 
 use std::ops::Range;
 
 use nra_core::entry::{Kind, Owner, Timestamp};
 
-/// First bytes of a record of the central directory.
+/// Signature of a record of the central directory.
 pub(super) const CENTRAL: [u8; 4] = *b"PK\x01\x02";
-/// Length of a record without name, extra field and comment, bytes.
+/// Length of a record without name, extra fields and comment, bytes.
 pub(super) const CENTRAL_LEN: usize = 46;
-/// First bytes of a local header.
+/// Signature of a local header.
 pub(super) const LOCAL: [u8; 4] = *b"PK\x03\x04";
-/// Length of a local header without name and extra field, bytes.
+/// Length of a local header without name and extra fields, bytes.
 pub(super) const LOCAL_LEN: usize = 30;
+/// Signature of the descriptor that follows content of unknown length.
+pub(super) const DESCRIPTOR: [u8; 4] = *b"PK\x07\x08";
 
 /// Flag: the content is encrypted.
 const ENCRYPTED: u16 = 0x0001;
+/// Flag: a descriptor with the lengths follows the content.
+pub(super) const HAS_DESCRIPTOR: u16 = 0x0008;
 /// Flag: name and comment are UTF-8.
-const UTF8: u16 = 0x0800;
+pub(super) const UTF8: u16 = 0x0800;
 
-/// Method: stored as it is.
+/// Method: no compression.
 pub(super) const STORED: u16 = 0;
 /// Method: deflate.
 pub(super) const DEFLATE: u16 = 8;
-/// Method: lzma, behind a header of its own.
+/// Method: lzma with a header of its own.
 pub(super) const LZMA: u16 = 14;
 /// Method: an xz stream.
 pub(super) const XZ: u16 = 95;
-/// Method of a member that is encrypted with AES; the real one stands in a field of its own.
+/// Method of a member encrypted with AES; an extra field has the compression method.
 pub(super) const AES: u16 = 99;
 
-/// Where the method of a record stands.
+/// Offset of the method in a record.
 pub(super) const METHOD: Range<usize> = 10..12;
 
-/// Number of the extra field that tells how a member is encrypted with AES: version, `AE`, strength, method.
+/// Extra field with 64-bit numbers.
+pub(super) const ZIP64_FIELD: u16 = 0x0001;
+/// Value of a 32-bit number that is stored in the zip64 field.
+pub(super) const SATURATED: u32 = u32::MAX;
+/// Extra field that describes the AES encryption: version, `AE`, strength, method.
 const AES_FIELD: u16 = 0x9901;
 
-/// Seconds between 1601, where NTFS starts to count, and 1970.
+/// Seconds between 1601, the epoch of NTFS, and 1970.
 pub(super) const NTFS_EPOCH: i64 = 11_644_473_600;
 
-/// One record of the central directory, without copies of what it holds.
+/// A record of the central directory.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Record<'a> {
-    /// System of the writer: 0 = DOS, 3 = Unix.
+    /// System of the writer: 0 is DOS, 3 is Unix.
     pub host: u8,
     pub flags: u16,
     pub method: u16,
@@ -51,13 +59,14 @@ pub(super) struct Record<'a> {
     pub stored_len: u64,
     pub size: u64,
     pub attributes: u32,
-    /// Offset of the local header, as written.
+    /// Offset of the local header, without the shift of the directory.
     pub local_offset: u64,
     pub name: &'a [u8],
     pub extra: &'a [u8],
 }
 
-/// Returns the length of the record that begins with these bytes (46 at least), or `None` if none begins there.
+/// Returns the length of the record that starts with these bytes (46 at least), or `None` if there
+/// is none.
 pub(super) fn record_len(bytes: &[u8]) -> Option<usize> {
     (bytes.len() >= CENTRAL_LEN && bytes.starts_with(&CENTRAL)).then(|| {
         let variable: usize = [28, 30, 32].iter().map(|&at| usize::from(u16_at(bytes, at))).sum();
@@ -66,7 +75,7 @@ pub(super) fn record_len(bytes: &[u8]) -> Option<usize> {
 }
 
 impl<'a> Record<'a> {
-    /// Parses a whole record, whose length [`record_len`] has told.
+    /// Parses a complete record.
     pub fn parse(bytes: &'a [u8]) -> Option<Self> {
         let len = record_len(bytes)?;
         let bytes = bytes.get(..len)?;
@@ -86,7 +95,7 @@ impl<'a> Record<'a> {
             name: &bytes[CENTRAL_LEN..name_end],
             extra: &bytes[name_end..extra_end],
         };
-        record.widen();
+        record.read_zip64_field();
         Some(record)
     }
 
@@ -98,16 +107,16 @@ impl<'a> Record<'a> {
         self.flags & UTF8 != 0
     }
 
-    /// Returns the data of the first extra field with this number.
-    pub fn field(&self, number: u16) -> Option<&'a [u8]> {
-        fields(self.extra).find(|&(id, _)| id == number).map(|(_, data)| data)
+    /// Returns the data of the first extra field with this ID.
+    pub fn field(&self, id: u16) -> Option<&'a [u8]> {
+        fields(self.extra).find(|field| field.0 == id).map(|(_, data)| data)
     }
 
-    /// Replaces numbers that do not fit 32 bits by those of the zip64 field, which holds only these.
-    fn widen(&mut self) {
-        let Some(mut wide) = self.field(0x0001) else { return };
+    /// Replaces saturated numbers with those of the zip64 field, which contains only these.
+    fn read_zip64_field(&mut self) {
+        let Some(mut wide) = self.field(ZIP64_FIELD) else { return };
         for number in [&mut self.size, &mut self.stored_len, &mut self.local_offset] {
-            if *number == u64::from(u32::MAX)
+            if *number == u64::from(SATURATED)
                 && let Some((value, rest)) = wide.split_first_chunk()
             {
                 *number = u64::from_le_bytes(*value);
@@ -116,14 +125,15 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// Returns the Unix mode, if the writer had one.
+    /// Returns the Unix mode if the writer stored one.
     fn unix_mode(&self) -> Option<u32> {
-        // 3 is Unix, 19 OS X.
+        // 3 is Unix, 19 is OS X.
         let mode = self.attributes >> 16;
         ([3, 19].contains(&self.host) && mode != 0).then_some(mode)
     }
 
-    /// Returns what the member is; its name, with `/` between the parts, counts where nothing else says so. A pipe or device with content is a file.
+    /// Returns the kind of the member. Its name, with `/` between the components, decides if
+    /// nothing else does. Pipes and devices with content are files.
     pub fn kind(&self, name: &[u8]) -> Kind {
         const DOS_DIRECTORY: u32 = 0x10;
         match self.unix_mode().unwrap_or(0) & 0o170_000 {
@@ -142,8 +152,8 @@ impl<'a> Record<'a> {
     /// Returns the permission bits.
     pub fn mode(&self, kind: Kind) -> u16 {
         const DOS_READ_ONLY: u32 = 0x01;
-        // Without a kind of entry it is not one that a system gave.
-        let known = self.unix_mode().map(|mode| (mode & 0o7777, mode & 0o170_000)).filter(|&mode| mode.0 != 0 || mode.1 != 0);
+        // A mode of zero without a file type was not set by a system.
+        let known = self.unix_mode().map(|mode| (mode & 0o7777, mode & 0o170_000)).filter(|&mode| mode != (0, 0));
         let known = known.map(|(mode, _)| mode);
         let mode = known.unwrap_or(match kind {
             Kind::Directory => 0o755,
@@ -153,9 +163,10 @@ impl<'a> Record<'a> {
         u16::try_from(mode).expect("twelve bits")
     }
 
-    /// Returns the time of last modification: that of the Unix or NTFS field, else the DOS time, taken as UTC.
+    /// Returns the modification time from the Unix or NTFS field, or else the DOS time, interpreted
+    /// as UTC.
     pub fn modified(&self) -> Option<Timestamp> {
-        // "UT": flags, then seconds; a writer that left the flag out left the time out.
+        // "UT": flags, then seconds. Without the flag there is no modification time.
         if let Some([flags, rest @ ..]) = self.field(0x5455)
             && flags & 1 != 0
             && let Some(seconds) = rest.first_chunk()
@@ -165,23 +176,24 @@ impl<'a> Record<'a> {
         if let Some(time) = self.field(0x000a).and_then(ntfs_time) {
             return Some(time);
         }
-        // Info-ZIP, first generation: access time, modification time.
+        // Info-ZIP, first version: access time, modification time.
         if let Some(seconds) = self.field(0x5855).and_then(|data| data.get(4..8)?.first_chunk()) {
             return Some(self.unix_time(*seconds));
         }
         dos_time(self.dos_date, self.dos_time)
     }
 
-    /// Returns a time of 32 bits, which some writers take for signed and others not. The DOS time has no years before 1980 and tells the century.
+    /// Returns a 32-bit time. Some writers treat it as signed, others as unsigned. The DOS time,
+    /// which starts at 1980, decides.
     fn unix_time(&self, seconds: [u8; 4]) -> Timestamp {
-        // From 2038 on, but for what zones can make of it.
+        // From 2038 on, with a tolerance for time zones.
         const LATE: i64 = i32::MAX as i64 - 2 * 86_400;
         let is_late = dos_time(self.dos_date, self.dos_time).is_some_and(|time| time.seconds >= LATE);
         let seconds = if is_late { u32::from_le_bytes(seconds).into() } else { i32::from_le_bytes(seconds).into() };
         Timestamp { seconds, nanoseconds: 0 }
     }
 
-    /// Returns user and group id, if the writer had them.
+    /// Returns the user and group ID if the writer stored them.
     pub fn owner(&self) -> Option<Owner> {
         let data = self.field(0x7875)?;
         let (&1, rest) = data.split_first()? else { return None };
@@ -191,7 +203,7 @@ impl<'a> Record<'a> {
     }
 }
 
-/// Iterates over extra fields; what is cut off is not one.
+/// Iterates over extra fields. A truncated field is ignored.
 pub(super) fn fields(mut extra: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
         let (head, rest) = extra.split_first_chunk::<4>()?;
@@ -202,7 +214,7 @@ pub(super) fn fields(mut extra: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     })
 }
 
-/// A number with its length in front.
+/// Parses a number that is preceded by its length.
 fn sized_number(bytes: &[u8]) -> Option<(u64, &[u8])> {
     let (&len, rest) = bytes.split_first()?;
     let digits = rest.get(..usize::from(len)).filter(|digits| digits.len() <= 8)?;
@@ -211,7 +223,8 @@ fn sized_number(bytes: &[u8]) -> Option<(u64, &[u8])> {
     Some((u64::from_le_bytes(number), &rest[digits.len()..]))
 }
 
-/// Four reserved bytes, then attributes; number 1 holds three times in units of 100 ns.
+/// Parses the NTFS field: four reserved bytes, then attributes. Attribute 1 has three times in
+/// units of 100 ns.
 fn ntfs_time(data: &[u8]) -> Option<Timestamp> {
     let (_, times) = fields(data.get(4..)?).find(|&(id, _)| id == 1)?;
     let ticks = u64::from_le_bytes(*times.first_chunk()?);
@@ -220,64 +233,66 @@ fn ntfs_time(data: &[u8]) -> Option<Timestamp> {
     Some(Timestamp { seconds, nanoseconds })
 }
 
-/// `None` for what is no time: all zeros, a month 13.
+/// Converts a DOS time. Returns `None` if it is invalid, such as month 13.
 fn dos_time(date: u16, time: u16) -> Option<Timestamp> {
     let (year, month, day) = (1980 + i64::from(date >> 9), i64::from(date >> 5 & 15), i64::from(date & 31));
     let (hour, minute, second) = (i64::from(time >> 11), i64::from(time >> 5 & 63), i64::from(time & 31) * 2);
     if !(1..=12).contains(&month) || !(1..=31).contains(&day) || hour > 23 || minute > 59 || second > 59 {
         return None;
     }
-    // Days from the civil calendar, counted from March so that leap days come last.
+    // Days of the civil calendar, counted from March so that leap days come last.
     let (year, month) = if month <= 2 { (year - 1, month + 9) } else { (year, month - 3) };
     let days = 365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day - 1 - 719_468;
     Some(Timestamp { seconds: ((days * 24 + hour) * 60 + minute) * 60 + second, nanoseconds: 0 })
 }
 
-/// What an encrypted member holds once it is decrypted.
-pub(super) struct Sealed {
-    /// How its content is compressed.
+/// The content of an encrypted member.
+pub(super) struct EncryptedContent {
+    /// Compression method.
     pub method: u16,
-    /// The checksum of its record is that of its content.
+    /// The checksum of the record is that of the content.
     pub has_crc: bool,
-    /// The record that it would have if what is encrypted were stored: who reads by that record gets compressed content, unchecked.
-    pub as_stored: Vec<u8>,
+    /// The member's record with the method "stored". Reading with it returns the decrypted,
+    /// compressed content.
+    pub stored_record: Vec<u8>,
 }
 
-/// Returns what the encrypted member of this record holds if that is lzma or xz; `None` for all others.
-pub(super) fn sealed(bytes: &[u8]) -> Option<Sealed> {
+/// Returns the content of the encrypted member with this record if it is lzma or xz, or else
+/// `None`.
+pub(super) fn encrypted_content(bytes: &[u8]) -> Option<EncryptedContent> {
     let record = Record::parse(bytes)?;
-    let mut as_stored = bytes.to_vec();
+    let mut stored_record = bytes.to_vec();
     let (mut method, mut has_crc) = (record.method, true);
     if method != AES {
-        as_stored[METHOD].fill(0);
+        stored_record[METHOD].fill(0);
     }
-    // The content as stored is longer than an empty one: its claimed length goes out of the way.
-    let is_wide = as_stored[24..28] == [0xff; 4];
+    // The compressed content may be longer than the declared length, which is set to a maximum.
+    let is_wide = stored_record[24..28] == [0xff; 4];
     if !is_wide {
-        as_stored[24..28].copy_from_slice(&(u32::MAX - 1).to_le_bytes());
+        stored_record[24..28].copy_from_slice(&(u32::MAX - 1).to_le_bytes());
     }
     let mut at = CENTRAL_LEN + record.name.len();
     for (id, data) in fields(record.extra) {
         at += 4;
         match id {
-            0x0001 if is_wide && data.len() >= 8 => as_stored[at..at + 8].copy_from_slice(&i64::MAX.to_le_bytes()),
-            // Of several fields any may be the one that counts.
+            0x0001 if is_wide && data.len() >= 8 => stored_record[at..at + 8].copy_from_slice(&i64::MAX.to_le_bytes()),
+            // Any of several such fields may be the relevant one.
             AES_FIELD if record.method == AES && data.len() >= 7 => {
                 let real = u16_at(data, 5);
                 if ![LZMA, XZ].contains(&method) {
                     method = real;
                 }
                 has_crc = u16_at(data, 0) == 1;
-                as_stored[at + 5..at + 7].fill(0);
+                stored_record[at + 5..at + 7].fill(0);
             }
             _ => {}
         }
         at += data.len();
     }
-    [LZMA, XZ].contains(&method).then_some(Sealed { method, has_crc, as_stored })
+    [LZMA, XZ].contains(&method).then_some(EncryptedContent { method, has_crc, stored_record })
 }
 
-/// Returns the name of a method, for people.
+/// Returns the name of a method.
 pub(super) fn method_name(method: u16) -> &'static str {
     match method {
         STORED => "stored",
@@ -330,40 +345,42 @@ mod tests {
     }
 
     #[test]
-    fn wide_numbers_come_from_their_field() {
+    fn zip64_field_replaces_saturated_numbers() {
         let extra = [&[1, 0, 24, 0][..], &5u64.to_le_bytes(), &(1u64 << 40).to_le_bytes(), &7u64.to_le_bytes()].concat();
         let bytes = record(3, 0, &extra);
         let parsed = Record::parse(&bytes).unwrap();
         assert_eq!((parsed.size, parsed.stored_len, parsed.local_offset), (5, 1 << 40, 7));
         assert_eq!(parsed.name, b"n");
-        let cut = record(3, 0, &extra[..12]);
-        let parsed = Record::parse(&cut).unwrap();
-        assert_eq!(parsed.stored_len, u64::from(u32::MAX), "a field that is cut off is none");
+        let truncated = record(3, 0, &extra[..12]);
+        let parsed = Record::parse(&truncated).unwrap();
+        assert_eq!(parsed.stored_len, u64::from(u32::MAX), "a truncated field is ignored");
     }
 
     #[test]
-    fn what_is_sealed_is_shown_as_stored() {
+    fn record_of_encrypted_content_is_stored() {
         let wide = [&[1, 0, 24, 0][..], &5u64.to_le_bytes(), &(1u64 << 40).to_le_bytes(), &7u64.to_le_bytes()].concat();
         let field = |version: u8, method: u16| [&[1, 0x99, 7, 0, version, 0, b'A', b'E', 3][..], &method.to_le_bytes()].concat();
         let with = |method: u16, extra: &[u8]| {
             let mut bytes = record(3, 0, extra);
             bytes[10..12].copy_from_slice(&method.to_le_bytes());
-            sealed(&bytes)
+            encrypted_content(&bytes)
         };
         let found = with(AES, &[wide.clone(), field(1, LZMA)].concat()).unwrap();
         assert_eq!((found.method, found.has_crc), (LZMA, true));
-        let shown = Record::parse(&found.as_stored).unwrap();
+        let shown = Record::parse(&found.stored_record).unwrap();
         assert_eq!((shown.method, shown.stored_len, shown.local_offset), (AES, 1 << 40, 7));
         assert!(shown.size > shown.stored_len);
         assert_eq!(u16_at(shown.field(AES_FIELD).unwrap(), 5), STORED);
         assert!(!with(AES, &field(2, XZ)).unwrap().has_crc);
         let found = with(XZ, &wide).unwrap();
-        assert_eq!((found.method, Record::parse(&found.as_stored).unwrap().method), (XZ, STORED));
-        // None of several fields hides another.
+        assert_eq!((found.method, Record::parse(&found.stored_record).unwrap().method), (XZ, STORED));
+        // All of several fields are changed.
         for fields in [[field(1, DEFLATE), field(1, LZMA)], [field(1, LZMA), field(1, DEFLATE)]] {
             let found = with(AES, &fields.concat()).unwrap();
             assert_eq!(found.method, LZMA);
-            assert!(!found.as_stored.ends_with(&LZMA.to_le_bytes()) && !found.as_stored.ends_with(&DEFLATE.to_le_bytes()));
+            assert!(
+                !found.stored_record.ends_with(&LZMA.to_le_bytes()) && !found.stored_record.ends_with(&DEFLATE.to_le_bytes())
+            );
         }
         assert!(with(AES, &field(1, DEFLATE)).is_none() && with(DEFLATE, &wide).is_none());
     }
@@ -379,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn better_times_win() {
+    fn extra_fields_have_precedence_over_dos_time() {
         let unix = [&[0x55, 0x54, 5, 0, 1][..], &1_700_000_000i32.to_le_bytes()].concat();
         assert_eq!(Record::parse(&record(3, 0, &unix)).unwrap().modified().unwrap().seconds, 1_700_000_000);
         let ticks = (1_700_000_000u64 + 11_644_473_600) * 10_000_000 + 1;
@@ -392,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn times_of_32_bits_go_on_where_the_dos_time_does() {
+    fn dos_time_selects_sign_of_32_bit_time() {
         for (seconds, year, expected) in [
             (0x7fff_ffffu32, 2038u16, 0x7fff_ffff_i64),
             (0x8000_0000, 2038, 0x8000_0000),
@@ -409,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_and_modes() {
+    fn kind_and_mode_depend_on_the_writer() {
         for (host, attributes, name, kind, mode) in [
             (3, 0o100_755 << 16, &b"f"[..], Kind::File, 0o755),
             (3, 0o120_777 << 16, b"l", Kind::Symlink, 0o777),
@@ -428,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn pipes_and_devices_have_no_content() {
+    fn pipes_and_devices_with_content_are_files() {
         for mode in [0o010_644, 0o020_644, 0o060_644] {
             let mut bytes = record(3, mode << 16, &[]);
             bytes[24..28].copy_from_slice(&0u32.to_le_bytes());
@@ -439,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn owners() {
+    fn owner_is_read_from_extra_field() {
         let extra = [0x75, 0x78, 8, 0, 1, 2, 0xe8, 3, 3, 1, 0, 1];
         let owner = Record::parse(&record(3, 0, &extra)).unwrap().owner().unwrap();
         assert_eq!((owner.user_id, owner.group_id), (1000, 65_537));

@@ -94,7 +94,7 @@ impl<'a, W: Write + Send> Store<'a, W> {
             });
         }
         self.failed = true;
-        let doubt = if casts_doubt(&error) { ", but may be damaged, too, where its checksum covers it" } else { "" };
+        let doubt = if casts_doubt(&error) { ", but may be damaged where the mismatching checksum covers it" } else { "" };
         let fate = if entry.is_some_and(|entry| !entry.kept) { "skipped: " } else { "" };
         let message = format!("{fate}{error}; the preceding content is kept{doubt}");
         let path = entry.map_or_else(Vec::new, |entry| entry.path.as_bytes().to_vec());

@@ -1,27 +1,27 @@
-//! Tells content that compression would not shrink from the rest, by looking at a sample.
+//! Detects incompressible content from a sample.
 //!
-//! Two looks: how evenly the byte values are spread, which settles almost every file in a microsecond; and, where that says
-//! little, what the fastest zstd makes of a sample. The numbers come from measurements on images, compressed files, text,
-//! tensors and sound.
+//! The distribution of byte values decides almost every case within a microsecond. If it is
+//! inconclusive, a sample is compressed with the fastest zstd level. The thresholds come from
+//! measurements on images, compressed files, text, tensors and sound.
 
 use std::cell::RefCell;
 
 use crate::codec::{Compressor, Method};
 
-/// Samples that are looked at.
+/// Number of samples.
 const SAMPLES: usize = 4;
-/// Length of each for the spread of values, bytes.
-const SPREAD_SAMPLE: usize = 1 << 10;
-/// Length of each for the trial, bytes.
+/// Length of a sample for the distribution, bytes.
+const DISTRIBUTION_SAMPLE: usize = 1 << 10;
+/// Length of a sample for the trial, bytes.
 const TRIAL_SAMPLE: usize = 4 << 10;
-/// Content shorter than this shares blocks in any case: its spread says nothing.
-const CONTENT_MIN: usize = 256;
-/// Collision entropy (bits a byte) above which content does not shrink.
-const SURE_BITS: f64 = 7.7;
-/// Collision entropy below which it does.
-const SHRINKS_BITS: f64 = 6.0;
+/// Shorter content always shares blocks: its distribution is not significant.
+const MIN_CONTENT: usize = 256;
+/// Collision entropy above which content is incompressible, bits per byte.
+const INCOMPRESSIBLE_BITS: f64 = 7.7;
+/// Collision entropy below which content is compressible, bits per byte.
+const COMPRESSIBLE_BITS: f64 = 6.0;
 
-/// What a thread tries with.
+/// The state of a thread for trials.
 struct Trial {
     compressor: Compressor,
     sample: Vec<u8>,
@@ -32,17 +32,17 @@ thread_local! {
     static TRIAL: RefCell<Option<Trial>> = const { RefCell::new(None) };
 }
 
-/// Says whether `content` (a whole small file, or one piece of a large one) would not shrink.
-/// Depends on nothing but the bytes.
+/// Returns whether `content`, a small file or a chunk of a large one, is incompressible. Depends
+/// only on the bytes.
 pub fn looks_incompressible(content: &[u8]) -> bool {
-    if content.len() < CONTENT_MIN {
+    if content.len() < MIN_CONTENT {
         return false;
     }
     let bits = collision_bits(content);
-    bits > SURE_BITS || bits > SHRINKS_BITS && !trial_shrinks(content)
+    bits > INCOMPRESSIBLE_BITS || bits > COMPRESSIBLE_BITS && !trial_shrinks(content)
 }
 
-/// Returns up to [`SAMPLES`] runs of `len` bytes spread over `content`.
+/// Returns up to [`SAMPLES`] samples of `len` bytes, distributed over `content`.
 fn samples(content: &[u8], len: usize) -> impl Iterator<Item = &[u8]> {
     let whole = content.len() <= SAMPLES * len;
     let (count, len) = if whole { (1, content.len()) } else { (SAMPLES, len) };
@@ -50,13 +50,13 @@ fn samples(content: &[u8], len: usize) -> impl Iterator<Item = &[u8]> {
     (0..count).map(move |i| &content[i * step..i * step + len])
 }
 
-/// Returns the collision entropy of the byte values: −log2 of the chance that two bytes of the sample are equal.
-/// Unlike the usual entropy it needs no more than some hundred bytes to be about right.
+/// Returns the collision entropy: −log2 of the probability that two bytes of the sample are equal.
+/// Unlike Shannon entropy, it is accurate for some hundred bytes.
 fn collision_bits(content: &[u8]) -> f64 {
-    // Four tables, so that equal neighbours do not wait for each other.
+    // Four tables, so that equal neighbors do not depend on each other.
     let mut tables = [[0u32; 256]; 4];
     let mut total = 0u64;
-    for sample in samples(content, SPREAD_SAMPLE) {
+    for sample in samples(content, DISTRIBUTION_SAMPLE) {
         total += sample.len() as u64;
         let (quads, rest) = sample.as_chunks::<4>();
         for quad in quads {
@@ -87,7 +87,7 @@ fn trial_shrinks(content: &[u8]) -> bool {
         let Some(Trial { compressor, sample, out }) = slot else { return true };
         sample.clear();
         samples(content, TRIAL_SAMPLE).for_each(|part| sample.extend_from_slice(part));
-        // Without memory for a trial the content goes the common way, which tries again and reports it.
+        // Without memory for a trial, the content is compressed, which reports the error.
         compressor.compress(sample, None, out).map_or(true, |_| out.len() * 100 <= sample.len() * 98)
     })
 }
@@ -98,7 +98,7 @@ mod tests {
     use crate::testing::noise;
 
     #[test]
-    fn packed_content_is_told_from_text_and_numbers() {
+    fn compressed_content_is_distinguished_from_text_and_numbers() {
         for len in [600, 3_000, 40_000, 200_000] {
             assert!(looks_incompressible(&noise(len, 7)), "noise of {len} bytes");
             let mut packed = Vec::new();
@@ -110,7 +110,7 @@ mod tests {
             let text: Vec<u8> = b"the quick brown fox jumps over the lazy dog; ".iter().copied().cycle().take(len).collect();
             assert!(!looks_incompressible(&text), "text of {len} bytes");
         }
-        // Weights: signs and low bits are noise, exponents hardly vary.
+        // Weights: signs and low bits are noise, exponents vary little.
         let weights: Vec<u8> =
             noise(60_000, 3).as_chunks::<3>().0.iter().flat_map(|&[a, b, c]| [a, b, 0x3c | c & 0x81]).collect();
         let halves: Vec<u8> = weights.as_chunks::<3>().0.iter().flat_map(|&[a, _, c]| [a, c]).collect();
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn short_content_shares_blocks() {
+    fn short_content_is_compressible() {
         for content in [&b""[..], b"a", b"0123456789", &[0; 100]] {
             assert!(!looks_incompressible(content), "{content:?}");
         }

@@ -1,4 +1,4 @@
-//! The compressing side.
+//! Compression.
 
 use std::io;
 
@@ -8,17 +8,17 @@ use zstd_safe::{CCtx, CParameter};
 use crate::codec::{Codec, Dictionary};
 use crate::error::{Error, Result};
 
-/// What a [`Compressor`] does. (Levels: zstd 1 to 22 and negative ones; LZ4 has one.)
+/// The method of a [`Compressor`]. zstd has levels 1 to 22 and negative ones, LZ4 has a single one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Method {
-    /// Codec tried first; what it does not shrink is stored with [`Codec::None`].
+    /// Codec to try. Incompressible content is stored with [`Codec::None`].
     pub codec: Codec,
     /// Level of the codec.
     pub level: i32,
 }
 
 impl Method {
-    /// Stores everything as it is.
+    /// No compression.
     pub const NONE: Self = Self { codec: Codec::None, level: 0 };
     /// LZ4.
     pub const LZ4: Self = Self { codec: Codec::Lz4, level: 0 };
@@ -29,14 +29,14 @@ impl Method {
     }
 }
 
-/// Reusable compression context of one thread.
+/// A reusable compression context of a thread.
 ///
-/// The result depends on method, content and dictionary only, never on what was compressed before.
+/// The result depends only on method, content and dictionary, not on previous content.
 pub struct Compressor {
     method: Method,
-    /// Context without a dictionary; made when first used, as are the others.
+    /// Context without a dictionary, created on first use.
     plain: Option<CCtx<'static>>,
-    /// Context that holds the dictionary with this identity.
+    /// Context with the dictionary of this identity.
     prepared: Option<(u64, CCtx<'static>)>,
 }
 
@@ -45,7 +45,7 @@ impl Compressor {
     ///
     /// # Errors
     ///
-    /// `Usage` when the level is none of the codec's.
+    /// `Usage` if the codec does not have the level.
     pub fn new(method: Method) -> Result<Self> {
         if method.codec == Codec::Zstd {
             let levels = zstd_safe::min_c_level()..=zstd_safe::max_c_level();
@@ -57,17 +57,18 @@ impl Compressor {
         Ok(Self { method, plain: None, prepared: None })
     }
 
-    /// Returns what it was created for.
+    /// Returns the method.
     pub fn method(&self) -> Method {
         self.method
     }
 
-    /// Compresses `raw` into `out` (cleared first), with `dictionary` if given, and returns the codec used:
-    /// [`Codec::None`] with `out` equal to `raw` when compression does not shrink it. LZ4 takes no notice of a dictionary.
+    /// Compresses `raw` into `out`, with `dictionary` if given, and returns the codec. `out` is
+    /// cleared first. If the content does not shrink, `out` equals `raw` and the codec is
+    /// [`Codec::None`]. LZ4 ignores dictionaries.
     ///
     /// # Errors
     ///
-    /// `Io` when there is no memory for it.
+    /// `Io` if there is no memory.
     pub fn compress(&mut self, raw: &[u8], dictionary: Option<&Dictionary>, out: &mut Vec<u8>) -> Result<Codec> {
         out.clear();
         if !raw.is_empty() {
@@ -107,8 +108,8 @@ impl Compressor {
                 Some((_, context)) => context,
                 None => create(self.method)?,
             };
-            // The dictionary is loaded into the context, not referred to as a prepared one: so the
-            // parameters of the context hold, and the frame need not name the dictionary.
+            // The dictionary is loaded, not referenced as a prepared one: the context's parameters
+            // remain in effect, and the frame need not name the dictionary.
             context.load_dictionary(dictionary.as_bytes()).map_err(fail)?;
             self.prepared = Some((dictionary.identity(), context));
         }
@@ -116,7 +117,7 @@ impl Compressor {
     }
 }
 
-/// Creates a context whose frames hold nothing that the frame header or the index says already.
+/// Creates a context whose frames omit information that is in the frame header or the index.
 fn create(method: Method) -> Result<CCtx<'static>> {
     let mut context = CCtx::try_create().ok_or_else(|| Error::io("compress", "content", io::ErrorKind::OutOfMemory.into()))?;
     for parameter in [

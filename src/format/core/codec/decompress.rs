@@ -1,4 +1,4 @@
-//! The decompressing side: hostile input, output of known length.
+//! Decompression of untrusted input to a known length.
 
 use std::cell::RefCell;
 
@@ -12,13 +12,15 @@ thread_local! {
     static CONTEXT: RefCell<Option<DCtx<'static>>> = const { RefCell::new(None) };
 }
 
-/// Decompresses `stored` to exactly `raw_len` bytes; refuses anything else. Contexts are kept per thread.
+/// Decompresses `stored` to exactly `raw_len` bytes, and rejects any other length. Contexts are
+/// kept per thread.
 ///
-/// No more than `raw_len` bytes are allocated; the caller has checked it against the limit of the structure.
+/// At most `raw_len` bytes are allocated. The caller checks that length against the limit of the
+/// structure.
 ///
 /// # Errors
 ///
-/// A sentence (what was expected, what was found) that the caller completes with structure and offset.
+/// A detail on what was expected and found. The caller adds structure and offset.
 pub fn decompress(
     codec: Codec,
     stored: &[u8],
@@ -26,14 +28,14 @@ pub fn decompress(
     dictionary: Option<&Dictionary>,
 ) -> std::result::Result<Vec<u8>, String> {
     if raw_len == 0 && codec != Codec::None {
-        return Err(format!("nothing is compressed with codec {}", codec.name()));
+        return Err(format!("empty content is compressed with codec {}", codec.name()));
     }
     if dictionary.is_some() && codec != Codec::Zstd {
         return Err(format!("codec {} with a dictionary", codec.name()));
     }
     let raw = match codec {
         Codec::None => {
-            // Compared before copying: a payload of the wrong length is not worth its memory.
+            // Compared before copying: a payload of the wrong length needs no memory.
             if stored.len() != raw_len {
                 return Err(wrong_length(raw_len, stored.len()));
             }
@@ -54,13 +56,14 @@ pub fn decompress(
 }
 
 fn zstd(stored: &[u8], raw_len: usize, dictionary: Option<&Dictionary>) -> Result<Vec<u8>, String> {
-    // The library takes several frames and skippable ones in a row; the format has exactly one, of the common kind.
+    // The library accepts several frames and skippable frames. The format has exactly one regular
+    // frame.
     if !stored.starts_with(&zstd_safe::MAGICNUMBER.to_le_bytes()) {
         return Err("not a zstd frame".into());
     }
     let frame_len = zstd_safe::find_frame_compressed_size(stored).map_err(name)?;
     if frame_len != stored.len() {
-        return Err(format!("{} bytes left over after the zstd frame", stored.len() - frame_len));
+        return Err(format!("{} bytes follow the zstd frame", stored.len() - frame_len));
     }
     check_window(stored)?;
     let mut raw = Vec::with_capacity(raw_len);
@@ -74,7 +77,7 @@ fn zstd(stored: &[u8], raw_len: usize, dictionary: Option<&Dictionary>) -> Resul
             Some(dictionary) => context.decompress_using_ddict(&mut raw, stored, dictionary.prepared()),
         }
         .map_err(|code| match name(code) {
-            // The only name of this meaning, which the library has no constant for.
+            // The library has no constant for this error.
             text if text.contains("buffer is too small") => too_much(raw_len),
             text => text,
         })
@@ -82,16 +85,17 @@ fn zstd(stored: &[u8], raw_len: usize, dictionary: Option<&Dictionary>) -> Resul
     Ok(raw)
 }
 
-/// Refuses a frame whose window is larger than any block, which readers of other makers might have to keep in memory.
+/// Rejects a frame with a window longer than any block, which other readers may have to allocate.
 fn check_window(stored: &[u8]) -> Result<(), String> {
-    // RFC 8878, section 3.1.1.1: magic number, descriptor, and the window unless the content is a single segment.
-    let [descriptor, window, ..] = stored[4..] else { return Err("zstd: cut off".into()) };
+    // RFC 8878, section 3.1.1.1: magic number, descriptor, and the window unless the content is a
+    // single segment.
+    let [descriptor, window, ..] = stored[4..] else { return Err("zstd: truncated".into()) };
     if descriptor & 0x20 != 0 {
         return Ok(());
     }
     let base = 1u64 << (10 + (window >> 3));
     let len = base + base / 8 * u64::from(window & 7);
-    if len > MAX_BLOCK_RAW.into() { Err(format!("zstd: a window of {len} bytes, more than {MAX_BLOCK_RAW}")) } else { Ok(()) }
+    if len > MAX_BLOCK_RAW.into() { Err(format!("zstd: a window of {len} bytes exceeds {MAX_BLOCK_RAW}")) } else { Ok(()) }
 }
 
 fn name(code: zstd_safe::ErrorCode) -> String {
@@ -123,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn content_comes_back() {
+    fn content_round_trips() {
         for method in [Method::NONE, Method::LZ4, Method::zstd(1), Method::zstd(-5), Method::zstd(19)] {
             for len in [0, 1, 100, 10_000, 300_000] {
                 let raw = text(len);
@@ -136,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn other_lengths_and_left_over_bytes_are_refused() {
+    fn wrong_lengths_and_trailing_bytes_are_rejected() {
         let raw = text(5_000);
         for method in [Method::NONE, Method::LZ4, Method::zstd(3)] {
             let (codec, stored) = compressed(method, &raw);
@@ -155,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_compressor_has_no_memory() {
+    fn compressor_is_not_affected_by_previous_content() {
         let mut used = Compressor::new(Method::zstd(5)).unwrap();
         let (mut first, mut second) = (Vec::new(), Vec::new());
         used.compress(&text(200_000), None, &mut first).unwrap();
@@ -167,14 +171,15 @@ mod tests {
     }
 
     #[test]
-    fn levels_are_checked() {
+    fn invalid_levels_are_rejected() {
         assert!(Compressor::new(Method::zstd(23)).is_err());
         assert!(Compressor::new(Method::zstd(22)).is_ok());
     }
 
     #[test]
-    fn large_windows_are_refused() {
-        // One raw block of one byte, in a frame with the window of 64 MiB, and with one a little larger.
+    fn large_windows_are_rejected() {
+        // A raw block of one byte, in a frame with a window of 64 MiB, and in one with a larger
+        // window.
         let frame = |window| [0x28, 0xb5, 0x2f, 0xfd, 0, window, 0x09, 0, 0, b'x'];
         assert_eq!(decompress(Codec::Zstd, &frame(0x80), 1, None), Ok(b"x".to_vec()));
         assert!(decompress(Codec::Zstd, &frame(0x81), 1, None).is_err());
@@ -182,7 +187,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn arbitrary_bytes_do_no_harm(stored in prop::collection::vec(any::<u8>(), 0..200), len in 0usize..10_000) {
+        fn arbitrary_bytes_never_panic(stored in prop::collection::vec(any::<u8>(), 0..200), len in 0usize..10_000) {
             for codec in Codec::ALL {
                 if let Ok(raw) = decompress(codec, &stored, len, None) {
                     prop_assert_eq!(raw.len(), len);
@@ -191,7 +196,7 @@ mod tests {
         }
 
         #[test]
-        fn changed_bytes_do_no_harm(at: prop::sample::Index, to: u8) {
+        fn changed_bytes_never_panic(at: prop::sample::Index, to: u8) {
             let raw = text(2_000);
             for method in [Method::LZ4, Method::zstd(3)] {
                 let (codec, mut stored) = compressed(method, &raw);

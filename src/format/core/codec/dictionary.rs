@@ -1,29 +1,30 @@
-//! Dictionaries: what small payloads of one kind have in common.
+//! zstd dictionaries, which contain the common parts of small payloads.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use zstd_safe::DDict;
 
-/// A zstd dictionary, prepared once for decompression and kept for compression.
+/// A zstd dictionary, prepared for decompression and kept for compression.
 pub struct Dictionary {
     bytes: Box<[u8]>,
     prepared: DDict<'static>,
     identity: u64,
 }
 
-/// Number of the next dictionary of this process, by which a compressor knows the one it holds.
+/// Identity of the next dictionary of this process.
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
 impl Dictionary {
-    /// Prepares the dictionary `bytes`.
+    /// Prepares a dictionary.
     ///
     /// # Errors
     ///
-    /// A sentence that the caller completes with structure and offset, when they are not in the zstd dictionary format.
+    /// A detail to which the caller adds structure and offset, if `bytes` are not a zstd
+    /// dictionary.
     pub fn new(bytes: impl Into<Box<[u8]>>) -> Result<Self, String> {
         let bytes = bytes.into();
-        // Without the magic number the library would take any bytes as content without tables.
+        // Without the magic number, the library would accept any bytes as a raw dictionary.
         if !bytes.starts_with(&zstd_safe::MAGIC_DICTIONARY.to_le_bytes()) {
             return Err("not in the zstd dictionary format".into());
         }
@@ -31,18 +32,19 @@ impl Dictionary {
         Ok(Self { bytes, prepared, identity: NEXT.fetch_add(1, Ordering::Relaxed) })
     }
 
-    /// Makes a dictionary of at most `max_len` bytes from samples; `None` when they are too few, too short or too unlike.
+    /// Trains a dictionary of at most `max_len` bytes. Returns `None` if there are too few samples,
+    /// or they are too short or too different.
     pub fn train<S: AsRef<[u8]>>(samples: &[S], max_len: usize) -> Option<Self> {
         let sizes: Vec<usize> = samples.iter().map(|sample| sample.as_ref().len()).collect();
         let mut joined = Vec::with_capacity(sizes.iter().sum());
         samples.iter().for_each(|sample| joined.extend_from_slice(sample.as_ref()));
         let mut bytes = Vec::with_capacity(max_len);
         zstd_safe::train_from_buffer(&mut bytes, &joined, &sizes).ok()?;
-        // A vector may have more room than was asked for.
+        // A vector may have a larger capacity than requested.
         if bytes.len() > max_len { None } else { Self::new(bytes).ok() }
     }
 
-    /// Returns the bytes as they stand in the file.
+    /// Returns the bytes as stored in the file.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }
@@ -83,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dictionary_helps_and_is_needed() {
+    fn dictionary_improves_compression_and_is_required() {
         let (images, sounds) = (train("image"), train("sound"));
         assert!(images.as_bytes().len() <= 8 << 10);
         let again = Dictionary::new(images.as_bytes()).unwrap();
@@ -101,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_dictionary_are_refused() {
+    fn invalid_dictionaries_are_rejected() {
         assert!(Dictionary::new(&b"some text"[..]).is_err());
         let mut bytes = train("image").as_bytes().to_vec();
         bytes.truncate(20);

@@ -1,4 +1,4 @@
-//! Compression by stored id, always bounded by the declared raw length.
+//! Compression by stored ID. Output is always limited by the declared raw length.
 //!
 //! Spec: nra.md, section 6, table `codecs`.
 
@@ -16,11 +16,11 @@ pub use dictionary::Dictionary;
 pub use prefix::{PREFIX_SLACK, decompress_prefix};
 pub use stream::StreamCompressor;
 
-/// How a payload is compressed. The numbers are those of the spec.
+/// The compression of a payload. The numbers are those of the spec.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Codec {
-    /// As it is.
+    /// No compression.
     None = 0,
     /// One zstd frame.
     Zstd = 1,

@@ -1,21 +1,23 @@
-//! The beginning of compressed content, without the rest.
+//! Decompresses the start of content.
 
 use zstd_safe::{DCtx, DParameter, InBuffer, OutBuffer};
 
 use crate::codec::Codec;
 
-/// Stored bytes beyond the wanted content that may be needed for it: a zstd block, whole, and what is in front of it.
+/// Stored bytes that may be needed beyond the requested length: a zstd block and the preceding
+/// bytes.
 pub const PREFIX_SLACK: usize = (128 << 10) + 64;
-/// Largest window of a zstd frame: 64 MiB. It is not touched before so much content is there.
+/// Largest window of a zstd frame: 64 MiB. Memory is used only as far as content is decoded.
 const MAX_WINDOW_LOG: u32 = 26;
 
-/// Decompresses the first `len` bytes of content, or as many as `stored` gives: it may be cut anywhere, [`PREFIX_SLACK`] bytes behind what is wanted.
+/// Decompresses the first `len` bytes of content. `stored` may be truncated, but must contain
+/// [`PREFIX_SLACK`] bytes more than the requested length; otherwise the result is shorter.
 ///
-/// What is not decompressed is not looked at, so damage there goes unnoticed.
+/// Damage after the decompressed part is not detected.
 ///
 /// # Errors
 ///
-/// A sentence, when the stored bytes contradict their format.
+/// A detail, if the stored bytes are invalid.
 pub fn decompress_prefix(codec: Codec, stored: &[u8], len: usize) -> Result<Vec<u8>, String> {
     match codec {
         Codec::None => Ok(stored[..len.min(stored.len())].to_vec()),
@@ -34,7 +36,7 @@ fn zstd(stored: &[u8], len: usize) -> Result<Vec<u8>, String> {
     loop {
         let before = (input.pos(), output.pos());
         let rest = context.decompress_stream(&mut output, &mut input).map_err(name)?;
-        // Another frame behind the first one would be no part of the content.
+        // Another frame after the first one is not part of the content.
         if rest == 0 || (input.pos(), output.pos()) == before {
             break;
         }
@@ -44,25 +46,25 @@ fn zstd(stored: &[u8], len: usize) -> Result<Vec<u8>, String> {
     Ok(raw)
 }
 
-/// LZ4 blocks are sequences: a token, literals, and how far back what follows was seen before.
+/// An LZ4 block is a list of sequences: a token, literals, and the distance and length of a match.
 fn lz4(stored: &[u8], len: usize) -> Result<Vec<u8>, String> {
     let mut raw = Vec::with_capacity(len);
     let mut rest = stored;
-    while let Some((&token, behind)) = rest.split_first() {
-        rest = behind;
+    while let Some((&token, following)) = rest.split_first() {
+        rest = following;
         let Some(literals) = lz4_len(usize::from(token >> 4), &mut rest) else { break };
-        let (copied, behind) = rest.split_at(literals.min(rest.len()));
+        let (copied, following) = rest.split_at(literals.min(rest.len()));
         raw.extend_from_slice(&copied[..copied.len().min(len - raw.len())]);
-        rest = behind;
-        let Some((distance, behind)) = rest.split_first_chunk() else { break };
-        rest = behind;
+        rest = following;
+        let Some((distance, following)) = rest.split_first_chunk() else { break };
+        rest = following;
         if raw.len() == len {
             break;
         }
         let distance = usize::from(u16::from_le_bytes(*distance));
         let Some(repeated) = lz4_len(usize::from(token & 15), &mut rest) else { break };
         let from = raw.len().checked_sub(distance).filter(|_| distance > 0);
-        let from = from.ok_or_else(|| format!("lz4: {distance} bytes back from byte {}", raw.len()))?;
+        let from = from.ok_or_else(|| format!("lz4: a match {distance} bytes before byte {}", raw.len()))?;
         for at in from..from + (repeated + 4).min(len - raw.len()) {
             raw.push(raw[at]);
         }
@@ -70,13 +72,13 @@ fn lz4(stored: &[u8], len: usize) -> Result<Vec<u8>, String> {
     Ok(raw)
 }
 
-/// Reads the rest of a length that begins in a token; `None` where the input ends.
+/// Reads the rest of a length that starts in a token. Returns `None` at the end of the input.
 fn lz4_len(start: usize, rest: &mut &[u8]) -> Option<usize> {
     let mut len = start;
     if start == 15 {
         loop {
-            let (&more, behind) = rest.split_first()?;
-            *rest = behind;
+            let (&more, following) = rest.split_first()?;
+            *rest = following;
             len += usize::from(more);
             if more < 255 {
                 break;
@@ -94,7 +96,7 @@ mod tests {
     use crate::codec::{Compressor, Method};
 
     #[test]
-    fn a_prefix_is_that_of_the_content() {
+    fn prefix_equals_start_of_content() {
         let text: Vec<u8> = (0..40_000u32).flat_map(|i| format!("{} of {}\n", i % 977, i / 3).into_bytes()).collect();
         for method in [Method::NONE, Method::LZ4, Method::zstd(1), Method::zstd(19)] {
             for content in [&text[..], &[7; 300_000], b"short and short and short and short and short"] {
@@ -113,7 +115,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn hostile_bytes_give_no_more_than_asked_for(stored in proptest::collection::vec(any::<u8>(), 0..300), len in 0usize..3_000) {
+        fn output_of_arbitrary_bytes_is_limited(stored in proptest::collection::vec(any::<u8>(), 0..300), len in 0usize..3_000) {
             for codec in Codec::ALL {
                 if let Ok(raw) = decompress_prefix(codec, &stored, len) {
                     prop_assert!(raw.len() <= len);
@@ -122,7 +124,7 @@ mod tests {
         }
 
         #[test]
-        fn lz4_blocks_are_read_as_the_library_does(content in proptest::collection::vec(0u8..4, 0..2_000)) {
+        fn lz4_blocks_are_decoded_as_by_the_library(content in proptest::collection::vec(0u8..4, 0..2_000)) {
             let stored = lz4_flex::block::compress(&content);
             prop_assert_eq!(decompress_prefix(Codec::Lz4, &stored, content.len()), Ok(content));
         }

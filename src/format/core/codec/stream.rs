@@ -1,4 +1,4 @@
-//! Compression of one zstd frame part by part, so that its length is known while it grows.
+//! Compresses a zstd frame in parts, so that its length is known while it grows.
 
 use std::io;
 
@@ -9,14 +9,16 @@ use crate::error::{Error, Result};
 
 /// Lowest level of the thorough mode.
 const THOROUGH_LEVEL: i32 = 6;
-/// Window from that level on: 8 MiB, more than levels below 16 have by themselves. Blocks that are as long as this gain by it.
+/// Window from that level on: 8 MiB, which is larger than the default below level 16. Long blocks
+/// benefit from it.
 const LARGE_WINDOW_LOG: u32 = 23;
-/// Levels above this one have windows that the format does not allow when the length of the content is not known.
+/// Higher levels have windows that the format does not allow if the length of the content is
+/// unknown.
 const LAST_NARROW_LEVEL: i32 = 21;
-/// Largest window: 64 MiB, the longest block.
+/// Largest window: 64 MiB, the length of the longest block.
 const MAX_WINDOW_LOG: u32 = 26;
 
-/// Reusable context for zstd frames that are given in parts.
+/// A reusable context for zstd frames compressed in parts.
 pub struct StreamCompressor {
     context: CCtx<'static>,
     level: i32,
@@ -28,7 +30,7 @@ impl StreamCompressor {
     ///
     /// # Errors
     ///
-    /// `Usage` when zstd has no such level, `Io` when there is no memory.
+    /// `Usage` if zstd does not have the level, `Io` if there is no memory.
     pub fn new(level: i32) -> Result<Self> {
         let levels = zstd_safe::min_c_level()..=zstd_safe::max_c_level();
         if !levels.contains(&level) {
@@ -41,11 +43,12 @@ impl StreamCompressor {
         Ok(compressor)
     }
 
-    /// Begins a frame. `thorough`: look further back for repetitions, which costs little where nearly everything repeats.
+    /// Starts a frame. `thorough`: search for more distant matches, which is cheap if most of the
+    /// content repeats.
     ///
     /// # Errors
     ///
-    /// `Io` when there is no memory for it.
+    /// `Io` if there is no memory.
     pub fn begin(&mut self, thorough: bool) -> Result<()> {
         self.context.reset(ResetDirective::SessionOnly).map_err(fail)?;
         if self.thorough != thorough {
@@ -55,20 +58,21 @@ impl StreamCompressor {
         Ok(())
     }
 
-    /// Appends the next part of the content to the frame; `out` gets what is complete so far, some 128 KiB of content behind.
+    /// Adds a part of the content to the frame. The complete part of the frame is appended to
+    /// `out`; about 128 KiB of content remain buffered.
     ///
     /// # Errors
     ///
-    /// `Io` when there is no memory for it.
+    /// `Io` if there is no memory.
     pub fn push(&mut self, raw: &[u8], out: &mut Vec<u8>) -> Result<()> {
         self.drive(raw, out, ZSTD_e_continue)
     }
 
-    /// Ends the frame.
+    /// Finishes the frame.
     ///
     /// # Errors
     ///
-    /// `Io` when there is no memory for it.
+    /// `Io` if there is no memory.
     pub fn finish(&mut self, out: &mut Vec<u8>) -> Result<()> {
         self.drive(&[], out, ZSTD_e_end)
     }
@@ -76,7 +80,7 @@ impl StreamCompressor {
     fn drive(&mut self, raw: &[u8], out: &mut Vec<u8>, directive: ZSTD_EndDirective) -> Result<()> {
         let mut input = InBuffer::around(raw);
         loop {
-            // One step's output always fits, so each turn makes headway.
+            // The output of a step always fits, so each iteration makes progress.
             out.reserve(CCtx::out_size());
             let written = out.len();
             let mut output = OutBuffer::around_pos(out, written);
@@ -101,7 +105,7 @@ impl StreamCompressor {
         if (THOROUGH_LEVEL..=15).contains(&level) {
             self.context.set_parameter(CParameter::WindowLog(LARGE_WINDOW_LOG)).map_err(fail)?;
         } else if level > LAST_NARROW_LEVEL || self.thorough {
-            // The thorough mode alone would choose a window of 128 MiB.
+            // The thorough mode would select a window of 128 MiB.
             self.context.set_parameter(CParameter::WindowLog(MAX_WINDOW_LOG)).map_err(fail)?;
         }
         if self.thorough {
@@ -121,7 +125,7 @@ mod tests {
     use crate::codec::{Codec, decompress};
 
     #[test]
-    fn windows_are_as_the_format_allows() {
+    fn windows_comply_with_the_format() {
         for level in [1, 19, 20, 21, 22] {
             for thorough in [false, true] {
                 let mut compressor = StreamCompressor::new(level).unwrap();
@@ -135,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_come_back_as_one() {
+    fn parts_form_one_frame() {
         let parts: Vec<Vec<u8>> =
             (0..400u32).map(|i| format!("{i} is followed by {}\n", i + 1).repeat(40).into_bytes()).collect();
         let whole = parts.concat();
@@ -150,7 +154,7 @@ mod tests {
             assert_eq!(decompress(Codec::Zstd, &out, whole.len(), None), Ok(whole.clone()));
             frames.push(out);
         }
-        assert_eq!(frames[0], frames[2], "what was compressed before has no influence");
+        assert_eq!(frames[0], frames[2], "previous content has no influence");
         assert!(StreamCompressor::new(1_000).is_err());
     }
 }

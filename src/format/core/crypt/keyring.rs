@@ -1,4 +1,4 @@
-//! The archive key with all its slots, and the key frame that holds them.
+//! The archive key with its slots, and the key frame that stores them.
 
 use std::fmt;
 
@@ -12,23 +12,23 @@ use crate::layout::key_frame as field;
 use crate::limits::{MAX_KEY_SLOTS, MAX_PASSWORD_WORK};
 use crate::wire::Malformed;
 
-/// Length of the authentication code of a key frame, bytes.
+/// Length of the MAC of a key frame, bytes.
 pub const MAC_LEN: usize = 32;
-/// Length of the payload up to the slots.
+/// Length of the payload before the slots, bytes.
 pub const FIXED_LEN: usize = field::MAC.offset + MAC_LEN;
 
 const KEYS_INFO: &[u8] = b"nra5 keys";
 
-/// What can be told of a key without having it.
+/// Public information on a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyInfo {
-    /// What the slot takes.
+    /// The kind of key.
     pub kind: KeyKind,
-    /// What the user calls it.
+    /// The label assigned by the user.
     pub label: String,
 }
 
-/// Where a key frame is and what it was written for: what its authentication code covers beside the payload.
+/// The position of a key frame, which its MAC covers in addition to the payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeyPlace {
     /// Offset of the frame.
@@ -41,13 +41,13 @@ pub struct KeyPlace {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyFrame {
     slots: Vec<Slot>,
-    /// Salt of the frames of the commit that it was written for.
+    /// Salt of the frames of its commit.
     pub salt: [u8; SALT_LEN],
     mac: [u8; MAC_LEN],
 }
 
 impl KeyFrame {
-    /// Returns the payload.
+    /// Encodes the payload.
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = vec![0; FIXED_LEN];
         let count = u16::try_from(self.slots.len()).expect("the number of slots is limited");
@@ -58,7 +58,7 @@ impl KeyFrame {
         bytes
     }
 
-    /// Parses the payload. Nothing in it is authentic until a secret has opened it.
+    /// Parses the payload. It is not authentic until it is unlocked.
     pub fn parse(payload: &[u8]) -> Result<Self, Malformed> {
         let Some((fixed, slots)) = payload.split_at_checked(FIXED_LEN) else {
             return Err(format!("{} bytes", payload.len()));
@@ -75,57 +75,59 @@ impl KeyFrame {
         Ok(Self { slots, salt: field::SALT.get(fixed), mac: field::MAC.get(fixed) })
     }
 
-    /// Returns what can be told of the keys.
+    /// Returns the public information on the keys.
     pub fn list(&self) -> Vec<KeyInfo> {
         list(&self.slots)
     }
 
-    /// Computes the authentication code: it depends on the archive key, so it also says that all slots hold the same one.
-    fn code(&self, archive_key: &KeyBytes, place: KeyPlace) -> [u8; MAC_LEN] {
+    /// Computes the MAC. It depends on the archive key, so it also proves that all slots contain
+    /// the same key.
+    fn compute_mac(&self, archive_key: &KeyBytes, place: KeyPlace) -> [u8; MAC_LEN] {
         let payload = self.encode();
         let mut mac = [0; MAC_LEN];
-        let (before, behind) = (&payload[..field::MAC.offset], &payload[FIXED_LEN..]);
-        let info = [KEYS_INFO, &place.offset.to_le_bytes(), &place.commit.to_le_bytes(), before, behind];
+        let (before, after) = (&payload[..field::MAC.offset], &payload[FIXED_LEN..]);
+        let info = [KEYS_INFO, &place.offset.to_le_bytes(), &place.commit.to_le_bytes(), before, after];
         derive(archive_key, &[], &info, &mut mac);
         mac
     }
 
-    /// Opens the frame at `place` with a secret.
+    /// Unlocks the frame at `place` with a secret.
     ///
     /// # Errors
     ///
-    /// `WrongKey` when it opens no slot; `Limit` when that would take more than what is left of `work`; `Corrupt` when the frame was changed.
+    /// `WrongKey` if it opens no slot, `Limit` if guesses would exceed `work`, `Corrupt` if the
+    /// frame was changed.
     pub fn unlock(self, secret: &Secret, place: KeyPlace, work: &mut PasswordWork) -> Result<Keyring> {
         let Some((number, archive_key)) = find(&self.slots, secret, work)? else { return Err(Error::WrongKey) };
         self.unlock_with(&archive_key, place).map(|keyring| Keyring { used: Some(number), ..keyring })
     }
 
-    /// Says whether it has the slots of a keyring: whoever opened that opens this.
+    /// Returns whether the frame has the slots of a keyring, so that the same secrets open it.
     pub fn has_slots_of(&self, keyring: &Keyring) -> bool {
         self.slots == keyring.slots
     }
 
-    /// Opens the frame at `place`, which has the slots of a keyring, by that.
+    /// Unlocks the frame at `place`, which has the slots of a keyring, with that keyring.
     pub fn unlock_again(self, keyring: &Keyring, place: KeyPlace) -> Result<Keyring> {
         self.unlock_with(&keyring.archive_key, place).map(|again| Keyring { used: keyring.used, ..again })
     }
 
-    /// Opens the frame at `place` with the archive key itself.
+    /// Unlocks the frame at `place` with the archive key.
     pub fn unlock_with(self, archive_key: &KeyBytes, place: KeyPlace) -> Result<Keyring> {
-        if !is_equal(&self.code(archive_key, place), &self.mac) {
-            return Err(Error::corrupt("keys", place.offset, "it is not the one that was written here"));
+        if !is_equal(&self.compute_mac(archive_key, place), &self.mac) {
+            return Err(Error::corrupt("keys", place.offset, "its MAC does not match: it was changed or moved"));
         }
         Ok(Keyring { archive_key: archive_key.clone(), slots: self.slots, used: None })
     }
 }
 
-/// Compares authentication codes, in the same time wherever they differ.
+/// Compares MACs in constant time.
 fn is_equal(a: &[u8; MAC_LEN], b: &[u8; MAC_LEN]) -> bool {
     let difference = a.iter().zip(b).fold(0, |difference, (a, b)| std::hint::black_box(difference | (a ^ b)));
     difference == 0
 }
 
-/// Returns the number of the slot that a secret opens, and the key in it.
+/// Returns the number of the slot that a secret opens, and the archive key.
 fn find(slots: &[Slot], secret: &Secret, work: &mut PasswordWork) -> Result<Option<(usize, KeyBytes)>> {
     for (number, slot) in slots.iter().enumerate() {
         if let Some(archive_key) = slot.unwrap(secret, work)? {
@@ -139,12 +141,12 @@ fn list(slots: &[Slot]) -> Vec<KeyInfo> {
     slots.iter().map(|slot| KeyInfo { kind: slot.kind, label: slot.label.clone() }).collect()
 }
 
-/// The keys of an archive, unlocked.
+/// The unlocked keys of an archive.
 #[derive(Clone)]
 pub struct Keyring {
     archive_key: KeyBytes,
     slots: Vec<Slot>,
-    /// The slot that opened it.
+    /// Number of the slot that was opened.
     used: Option<usize>,
 }
 
@@ -155,11 +157,13 @@ impl fmt::Debug for Keyring {
 }
 
 impl Keyring {
-    /// Makes a new random archive key that `secret` opens. `cost` is for passwords; `label` has at most 16 bytes.
+    /// Creates a random archive key that `secret` opens. `cost` applies to passwords. `label` has
+    /// at most 16 bytes.
     ///
     /// # Errors
     ///
-    /// `Usage` for an empty password or a label that does not fit; `Io` when the system gives no random bytes or memory.
+    /// `Usage` for an empty password or an invalid label; `Io` if there are no random bytes or no
+    /// memory.
     pub fn create(secret: &Secret, cost: Argon2Cost, label: &str) -> Result<Self> {
         let mut archive_key = Zeroizing::new([0; KEY_LEN]);
         random(&mut *archive_key)?;
@@ -168,11 +172,12 @@ impl Keyring {
         Ok(keyring)
     }
 
-    /// Lets a further secret open the archive.
+    /// Adds a secret that opens the archive.
     ///
     /// # Errors
     ///
-    /// As [`Keyring::create`]; `Limit` when there are as many as can be, or trying all of them would take too long.
+    /// As [`Keyring::create`]; `Limit` if there are too many keys, or trying all of them would
+    /// exceed the limit.
     pub fn add(&mut self, secret: &Secret, cost: Argon2Cost, label: &str) -> Result<()> {
         let (found, limit) = (self.slots.len() as u64 + 1, MAX_KEY_SLOTS as u64);
         if found > limit {
@@ -182,11 +187,11 @@ impl Keyring {
         Ok(())
     }
 
-    /// Takes a key away, by its number from 0.
+    /// Removes a key by its number from 0.
     ///
     /// # Errors
     ///
-    /// `Usage` when there is none of this number, or it is the last one.
+    /// `Usage` if there is no such key, or it is the last one.
     pub fn remove(&mut self, number: usize) -> Result<()> {
         if number >= self.slots.len() {
             let detail = format!("there is no key {}; the archive has {}", number + 1, self.slots.len());
@@ -200,7 +205,7 @@ impl Keyring {
         Ok(())
     }
 
-    /// Replaces a key, by its number from 0; its label stays.
+    /// Replaces a key by its number from 0 and keeps its label.
     ///
     /// # Errors
     ///
@@ -214,9 +219,10 @@ impl Keyring {
         Ok(())
     }
 
-    /// Makes a slot that goes beside the others, but for that of number `but`. No reader would try passwords on more than it may.
-    fn slot(&self, secret: &Secret, cost: Argon2Cost, label: &str, but: Option<usize>) -> Result<Slot> {
-        let others = self.slots.iter().enumerate().filter(|(number, _)| Some(*number) != but);
+    /// Returns a new slot that replaces slot `replaced`, if given. The work for all passwords must
+    /// stay within the limit of readers.
+    fn slot(&self, secret: &Secret, cost: Argon2Cost, label: &str, replaced: Option<usize>) -> Result<Slot> {
+        let others = self.slots.iter().enumerate().filter(|(number, _)| Some(*number) != replaced);
         let own = if matches!(secret, Secret::Password(_)) { cost.work() } else { 0 };
         let found = others.map(|(_, slot)| slot.work()).sum::<u64>().saturating_add(own);
         if found > MAX_PASSWORD_WORK {
@@ -225,53 +231,53 @@ impl Keyring {
         Slot::wrap(&self.archive_key, secret, cost, label)
     }
 
-    /// Returns the number of the key, from 0, that is this secret.
+    /// Returns the number of the key, from 0, that this secret is.
     ///
     /// # Errors
     ///
-    /// `Io` when the system gives no memory.
+    /// `Io` if there is no memory.
     pub fn opened_by(&self, secret: &Secret) -> Result<Option<usize>> {
         Ok(find(&self.slots, secret, &mut PasswordWork::new())?.map(|(number, _)| number))
     }
 
-    /// Returns what can be told of the keys, in the order of their numbers.
+    /// Returns the public information on the keys, in order.
     pub fn list(&self) -> Vec<KeyInfo> {
         list(&self.slots)
     }
 
-    /// Number of the key that opened the archive, from 0.
+    /// Returns the number of the key that opened the archive, from 0.
     pub fn used(&self) -> Option<usize> {
         self.used
     }
 
-    /// Says whether both have the same archive key.
+    /// Returns whether both have the same archive key.
     pub fn is_of_same_archive(&self, other: &Self) -> bool {
         self.archive_key == other.archive_key
     }
 
-    /// Returns the key that everything of the archive is encrypted with.
+    /// Returns the key from which all frame keys are derived.
     pub fn archive_key(&self) -> &KeyBytes {
         &self.archive_key
     }
 
-    /// Begins the sealing of a commit.
+    /// Starts the encryption of a commit.
     pub fn session(&self) -> Result<Session> {
         Session::new(&self.archive_key)
     }
 
-    /// Goes on with the salt of frames that are there.
+    /// Continues with the salt of existing frames.
     pub fn session_of(&self, salt: [u8; SALT_LEN]) -> Session {
         Session::with_salt(&self.archive_key, salt)
     }
 
-    /// Returns the payload of a key frame at `place`, for a commit whose frames have this salt.
+    /// Returns the payload of a key frame at `place` for a commit with this salt.
     pub fn frame(&self, salt: [u8; SALT_LEN], place: KeyPlace) -> Vec<u8> {
         let mut frame = KeyFrame { slots: self.slots.clone(), salt, mac: [0; MAC_LEN] };
-        frame.mac = frame.code(&self.archive_key, place);
+        frame.mac = frame.compute_mac(&self.archive_key, place);
         frame.encode()
     }
 
-    /// Length of that payload, bytes.
+    /// Returns the length of that payload, bytes.
     pub fn frame_len(&self) -> usize {
         FIXED_LEN + self.slots.len() * SLOT_LEN
     }
@@ -281,24 +287,24 @@ impl Keyring {
 mod tests {
     use super::*;
 
-    /// The most that one slot may ask for.
-    const DEAR: Argon2Cost = Argon2Cost { memory_kib: 1 << 20, passes: 4, lanes: 1 };
+    /// The maximum cost of a slot.
+    const EXPENSIVE: Argon2Cost = Argon2Cost { memory_kib: 1 << 20, passes: 4, lanes: 1 };
     const CHEAP: Argon2Cost = Argon2Cost { memory_kib: 8, passes: 1, lanes: 1 };
 
     #[test]
-    fn passwords_are_no_more_work_than_a_reader_takes_on() {
+    fn work_for_passwords_is_limited() {
         let mut keyring = Keyring::create(&Secret::password("a"), CHEAP, "").unwrap();
         for _ in 0..4 {
             let mut slot = keyring.slots[0].clone();
-            slot.kind = KeyKind::Password(DEAR);
+            slot.kind = KeyKind::Password(EXPENSIVE);
             keyring.slots.push(slot);
         }
         keyring.slots.remove(0);
         assert!(matches!(keyring.add(&Secret::password("b"), CHEAP, ""), Err(Error::Limit { .. })));
-        keyring.add(&Secret::user_key([1; KEY_LEN]), DEAR, "").unwrap();
+        keyring.add(&Secret::user_key([1; KEY_LEN]), EXPENSIVE, "").unwrap();
         keyring.replace(0, &Secret::password("b"), CHEAP).unwrap();
         keyring.add(&Secret::password("c"), CHEAP, "").unwrap();
-        // What is tried is counted: no slot is when nothing is left.
+        // Each guess is counted, and none is made past the limit.
         let mut work = PasswordWork::of(2 * CHEAP.work());
         assert!(find(&keyring.slots[..1], &Secret::password("x"), &mut work).unwrap().is_none());
         assert!(find(&keyring.slots[..1], &Secret::password("b"), &mut work).unwrap().is_some() && !work.is_spent());

@@ -1,10 +1,10 @@
-//! Encryption: keys, key slots, and the sealing of frames.
+//! Encryption: keys, key slots, and the encryption of frames.
 //!
-//! Owns everything that knows a key. Promises: key material is wiped from memory when it is dropped and is never part of a `Debug`
-//! text; what a key frame asks for is compared with limits before memory is taken; a frame key is made for one frame and used for
-//! nothing else.
+//! All code that handles keys is here. Promises: key material is wiped from memory when dropped and
+//! is never in `Debug` output. The cost that a key frame demands is compared with limits before
+//! memory is allocated. A frame key is used for a single frame.
 //!
-//! Spec: nra.md, section 18. The reasons are in `docs/design/encryption.md`.
+//! Spec: nra.md, section 18. Rationale: `docs/design/encryption.md`.
 
 mod keyring;
 mod secret;
@@ -32,10 +32,11 @@ use crate::error::{Error, Result};
 /// Length of every key, bytes.
 pub const KEY_LEN: usize = 32;
 
-/// Bytes of a key, wiped when they are dropped.
+/// The bytes of a key, wiped when dropped.
 pub type KeyBytes = Zeroizing<[u8; KEY_LEN]>;
 
-/// Says whether this processor computes AES-GCM in hardware; without that encryption costs many times as much.
+/// Returns whether the processor supports AES-GCM in hardware. Encryption is many times slower
+/// without it.
 pub fn is_accelerated() -> bool {
     #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
     {
@@ -54,10 +55,10 @@ pub fn is_accelerated() -> bool {
 /// HKDF-SHA-256 of `key` with `salt`; `info` is the concatenation of its parts. Fills `out`.
 fn derive(key: &[u8; KEY_LEN], salt: &[u8], info: &[&[u8]], out: &mut [u8]) {
     let hkdf = Hkdf::<Sha256>::new(Some(salt), key);
-    hkdf.expand_multi_info(info, out).expect("at most 255 times 32 bytes are asked for");
+    hkdf.expand_multi_info(info, out).expect("the output is at most 255 times 32 bytes");
 }
 
-/// Fills `bytes` with random ones.
+/// Fills `bytes` with random bytes.
 fn random(bytes: &mut [u8]) -> Result<()> {
     getrandom::fill(bytes).map_err(|error| Error::io("get", "random bytes", std::io::Error::other(error.to_string())))
 }

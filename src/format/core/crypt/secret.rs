@@ -1,4 +1,4 @@
-//! Secrets of users: passwords and user keys.
+//! The secrets of users: passwords and user keys.
 
 use std::fmt;
 
@@ -9,10 +9,10 @@ use crate::crypt::{KEY_LEN, KeyBytes};
 use crate::error::{Error, Result};
 use crate::limits::{MAX_ARGON2_LANES, MAX_ARGON2_MEMORY, MAX_ARGON2_WORK, MAX_PASSWORD_WORK};
 
-/// What opens an archive.
+/// A secret that opens an archive.
 #[derive(Clone)]
 pub enum Secret {
-    /// A password: its bytes as they are, without normalisation.
+    /// A password, without normalization.
     Password(Zeroizing<Vec<u8>>),
     /// 32 random bytes.
     UserKey(Zeroizing<[u8; KEY_LEN]>),
@@ -28,19 +28,19 @@ impl fmt::Debug for Secret {
 }
 
 impl Secret {
-    /// Returns a password as a secret.
+    /// Wraps a password.
     pub fn password(bytes: impl Into<Vec<u8>>) -> Self {
         Self::Password(Zeroizing::new(bytes.into()))
     }
 
-    /// Returns a user key as a secret.
+    /// Wraps a user key.
     pub fn user_key(mut key: [u8; KEY_LEN]) -> Self {
         let secret = Self::UserKey(Zeroizing::new(key));
         key.zeroize();
         secret
     }
 
-    /// Parses a user key of 64 hexadecimal digits; `None` for anything else.
+    /// Parses a user key of 64 hexadecimal digits. Returns `None` for other text.
     pub fn from_hex(text: &str) -> Option<Self> {
         let digits = text.as_bytes();
         if digits.len() != 2 * KEY_LEN {
@@ -55,7 +55,7 @@ impl Secret {
     }
 }
 
-/// What one guess of a password costs.
+/// The cost of a password guess.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Argon2Cost {
     /// Memory, KiB.
@@ -66,10 +66,11 @@ pub struct Argon2Cost {
     pub lanes: u32,
 }
 
-/// The work that may still be done to try passwords: a file can ask for many guesses that are dear each.
+/// The remaining work for password guesses. It limits the cost of a file that demands many
+/// expensive guesses.
 #[derive(Debug)]
 pub struct PasswordWork {
-    left: u64,
+    remaining: u64,
     is_spent: bool,
 }
 
@@ -80,32 +81,32 @@ impl Default for PasswordWork {
 }
 
 impl PasswordWork {
-    /// Begins with all that one opening may take.
+    /// Starts with the limit for opening an archive.
     pub fn new() -> Self {
-        Self { left: MAX_PASSWORD_WORK, is_spent: false }
+        Self { remaining: MAX_PASSWORD_WORK, is_spent: false }
     }
 
-    /// Begins with this much, KiB.
+    /// Starts with this limit, KiB.
     #[cfg(test)]
-    pub(super) fn of(left: u64) -> Self {
-        Self { left, is_spent: false }
+    pub(super) fn of(remaining: u64) -> Self {
+        Self { remaining, is_spent: false }
     }
 
-    /// Says whether a guess was not made for want of it.
+    /// Returns whether a guess was not made because it exceeded the limit.
     pub fn is_spent(&self) -> bool {
         self.is_spent
     }
 
-    /// Takes what one guess costs.
-    pub(super) fn take(&mut self, cost: Argon2Cost) -> Result<()> {
-        match self.left.checked_sub(cost.work()) {
-            Some(left) => {
-                self.left = left;
+    /// Subtracts the cost of a guess.
+    pub(super) fn spend(&mut self, cost: Argon2Cost) -> Result<()> {
+        match self.remaining.checked_sub(cost.work()) {
+            Some(remaining) => {
+                self.remaining = remaining;
                 Ok(())
             }
             None => {
                 self.is_spent = true;
-                let found = (MAX_PASSWORD_WORK - self.left).saturating_add(cost.work());
+                let found = (MAX_PASSWORD_WORK - self.remaining).saturating_add(cost.work());
                 Err(Error::Limit { what: "work of trying the password", found, limit: MAX_PASSWORD_WORK })
             }
         }
@@ -120,40 +121,40 @@ impl Default for Argon2Cost {
 }
 
 impl Argon2Cost {
-    /// Memory times passes, KiB.
+    /// Returns memory times passes, KiB.
     pub(super) fn work(self) -> u64 {
         u64::from(self.memory_kib) * u64::from(self.passes)
     }
 
-    /// Says what is wrong with a cost that no archive may ask for, before any memory is taken for it.
+    /// Rejects a cost that exceeds the limits, before memory is allocated for it.
     pub(super) fn check(self) -> Result<(), String> {
         let Self { memory_kib, passes, lanes } = self;
-        let least = lanes.saturating_mul(8);
-        if lanes == 0 || lanes > MAX_ARGON2_LANES || passes == 0 || memory_kib < least || memory_kib > MAX_ARGON2_MEMORY {
-            return Err(format!("Argon2 with {memory_kib} KiB, {passes} passes and {lanes} lanes"));
+        let min_memory = lanes.saturating_mul(8);
+        if lanes == 0 || lanes > MAX_ARGON2_LANES || passes == 0 || memory_kib < min_memory || memory_kib > MAX_ARGON2_MEMORY {
+            return Err(format!("invalid Argon2 parameters: {memory_kib} KiB, {passes} passes, {lanes} lanes"));
         }
         if self.work() > MAX_ARGON2_WORK {
-            return Err(format!("Argon2 with {passes} passes over {memory_kib} KiB, more than {MAX_ARGON2_WORK} KiB in all"));
+            return Err(format!("Argon2 with {passes} passes over {memory_kib} KiB exceeds {MAX_ARGON2_WORK} KiB in total"));
         }
         Ok(())
     }
 
-    /// Computes Argon2id, version 1.3. The cost was checked.
+    /// Computes Argon2id, version 1.3. The cost must be valid.
     pub(super) fn stretch(self, password: &[u8], salt: &[u8]) -> Result<KeyBytes> {
-        let refused = |error: argon2::Error| Error::Usage { detail: format!("the password cannot be used: {error}") };
-        let params = Params::new(self.memory_kib, self.passes, self.lanes, Some(KEY_LEN)).map_err(refused)?;
+        let fail = |error: argon2::Error| Error::Usage { detail: format!("the password cannot be used: {error}") };
+        let params = Params::new(self.memory_kib, self.passes, self.lanes, Some(KEY_LEN)).map_err(fail)?;
         let count = params.block_count();
         let mut memory: Vec<Block> = Vec::new();
         memory.try_reserve_exact(count).map_err(|_| {
             let source = std::io::Error::from(std::io::ErrorKind::OutOfMemory);
-            Error::io("get memory for", "Argon2", source)
+            Error::io("allocate", "memory for Argon2", source)
         })?;
         memory.resize(count, Block::default());
         let mut key = Zeroizing::new([0; KEY_LEN]);
         let argon2 = Argon2::new(Algorithm::Argon2id, Version::V0x13, params);
         let result = argon2.hash_password_into_with_memory(password, salt, &mut *key, &mut memory);
         memory.iter_mut().for_each(Zeroize::zeroize);
-        result.map_err(refused)?;
+        result.map_err(fail)?;
         Ok(key)
     }
 }

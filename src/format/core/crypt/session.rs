@@ -1,7 +1,7 @@
-//! Sealing and opening of frames.
+//! Encrypts and decrypts frames.
 //!
-//! All frames that one writer makes for one commit share a random salt, and each of them has a place of its own in the file: so no two
-//! frames, also of copies of a file that were written on separately, have the same key.
+//! All frames of a commit share a random salt, and each has its own offset in the file. So no two
+//! frames have the same key, even in copies of a file that were appended to separately.
 
 use std::fmt;
 use std::ops::Range;
@@ -15,36 +15,37 @@ use crate::error::Result;
 
 /// Length of the salt of a commit, bytes.
 pub const SALT_LEN: usize = 24;
-/// Length of the tag that ends each segment, bytes.
+/// Length of the tag of a segment, bytes.
 pub const TAG_LEN: usize = 16;
-/// Bytes of a payload or block index that are sealed together, and the least that a reader decrypts.
+/// Bytes of a payload or block index that are encrypted together: the minimum to decrypt for a few
+/// bytes.
 pub const SEGMENT: u32 = 16 << 10;
 
 const FRAME_INFO: &[u8] = b"nra5 frame";
 const FRAME_MAC_LEN: usize = 8;
 
-/// Returns the length of `len` bytes in segments, each with its tag.
+/// Returns the length of `len` bytes as encrypted segments with their tags.
 pub fn sealed_len(len: u32) -> u64 {
     u64::from(len) + u64::from(len.div_ceil(SEGMENT)) * TAG_LEN as u64
 }
 
-/// A part of a frame: the first number of a nonce.
+/// A part of a frame, the first number of a nonce.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum FramePart {
-    /// Header of a frame.
+    /// Header.
     Header = 0,
-    /// Payload of a frame.
+    /// Payload.
     Payload = 1,
     /// Block index.
     BlockIndex = 2,
 }
 
-/// What was sealed is not what was written, or not here, or not with this key.
+/// The data was changed or moved, or the key is wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NotAuthentic;
 
-/// Makes the keys of the frames of one commit.
+/// Derives the keys of the frames of a commit.
 #[derive(Clone)]
 pub struct Session {
     archive_key: KeyBytes,
@@ -58,24 +59,25 @@ impl fmt::Debug for Session {
 }
 
 impl Session {
-    /// Begins with a new random salt.
+    /// Starts with a new random salt.
     pub(super) fn new(archive_key: &KeyBytes) -> Result<Self> {
         let mut salt = [0; SALT_LEN];
         random(&mut salt)?;
         Ok(Self::with_salt(archive_key, salt))
     }
 
-    /// Goes on with the salt of frames that are there.
+    /// Continues with the salt of existing frames.
     pub(super) fn with_salt(archive_key: &KeyBytes, salt: [u8; SALT_LEN]) -> Self {
         Self { archive_key: archive_key.clone(), salt }
     }
 
-    /// The salt, which stands at the beginning of each frame.
+    /// Returns the salt, which is stored at the start of each frame.
     pub fn salt(&self) -> &[u8; SALT_LEN] {
         &self.salt
     }
 
-    /// Makes the key of the frame at `offset`. `required`: the required features of the archive.
+    /// Derives the key of the frame at `offset`. `required` are the required features of the
+    /// archive.
     pub fn frame_key(&self, offset: u64, required: u32) -> FrameKey {
         let mut bytes = Zeroizing::new([0; KEY_LEN + FRAME_MAC_LEN]);
         let info = [FRAME_INFO, &required.to_le_bytes(), &offset.to_le_bytes()];
@@ -91,11 +93,11 @@ impl Session {
     }
 }
 
-/// The key and the MAC of one frame.
+/// The key of a frame, and the MAC that references to the frame contain.
 #[derive(Clone)]
 pub struct FrameKey {
     cipher: Aes256Gcm,
-    /// Frame MAC: takes the place of the header checksum.
+    /// Frame MAC.
     pub mac: u64,
     #[cfg(any(test, feature = "testing"))]
     mark: super::watch::Mark,
@@ -116,7 +118,7 @@ pub(super) fn nonce(part: FramePart, segment: u64) -> [u8; 12] {
 }
 
 impl FrameKey {
-    /// Seals a segment in place and returns its tag.
+    /// Encrypts a segment in place and returns its tag.
     pub fn seal(&self, part: FramePart, segment: u64, bytes: &mut [u8]) -> [u8; TAG_LEN] {
         #[cfg(any(test, feature = "testing"))]
         self.mark.seal(nonce(part, segment));
@@ -124,21 +126,21 @@ impl FrameKey {
         tag.expect("a segment is far shorter than AES-GCM allows").into()
     }
 
-    /// Opens a segment in place.
+    /// Decrypts a segment in place.
     pub fn open(&self, part: FramePart, segment: u64, bytes: &mut [u8], tag: &[u8; TAG_LEN]) -> Result<(), NotAuthentic> {
         let opened = self.cipher.decrypt_inout_detached(&nonce(part, segment).into(), &[], bytes.into(), tag.into());
         opened.map_err(|_| NotAuthentic)
     }
 
-    /// Opens whole segments of a part, the first of which has number `first`; what does not open reads as zeros. Returns the bytes, and
-    /// whether all of them opened.
+    /// Decrypts consecutive segments of a part, of which `first` is the first number. Segments that
+    /// are not authentic become zeros. Returns the bytes, and whether all segments are authentic.
     pub fn open_segments(&self, part: FramePart, first: u64, sealed: &[u8]) -> (Vec<u8>, bool) {
         let (segment, tag_len) = (usize::try_from(SEGMENT).expect("16 KiB"), TAG_LEN);
         let mut plain = Vec::with_capacity(sealed.len());
-        let mut whole = true;
+        let mut complete = true;
         for (number, sealed) in (first..).zip(sealed.chunks(segment + tag_len)) {
             let Some((bytes, tag)) = sealed.split_last_chunk() else {
-                whole = false;
+                complete = false;
                 break;
             };
             let start = plain.len();
@@ -146,14 +148,15 @@ impl FrameKey {
             let plain = &mut plain[start..];
             if self.open(part, number, plain, tag).is_err() {
                 plain.fill(0);
-                whole = false;
+                complete = false;
             }
         }
-        (plain, whole)
+        (plain, complete)
     }
 }
 
-/// Returns the numbers of the segments that `range` of a part of `len` bytes lies in, and where these segments lie among the sealed bytes.
+/// Returns the number of the first segment that contains `range` of a part of `len` bytes, and the
+/// range of these segments in the encrypted part.
 pub fn segments_of(range: Range<u64>, len: u32) -> (u64, Range<u64>) {
     let (segment, sealed) = (u64::from(SEGMENT), u64::from(SEGMENT) + TAG_LEN as u64);
     let first = range.start / segment;

@@ -1,4 +1,4 @@
-//! Key slots: the archive key, wrapped for one password or user key.
+//! Key slots: the archive key, encrypted with a password or a user key.
 
 use aes_gcm::aead::AeadInOut;
 use aes_gcm::{Aes256Gcm, KeyInit};
@@ -19,16 +19,16 @@ const WRAP_INFO: &[u8] = b"nra5 wrap";
 const KIND_PASSWORD: u8 = 1;
 const KIND_USER_KEY: u8 = 2;
 
-/// The kind of secret that unlocks a slot.
+/// The kind of key that opens a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyKind {
-    /// A password, stretched with Argon2id at this cost.
+    /// A password, stretched with Argon2id.
     Password(Argon2Cost),
     /// A user key.
     UserKey,
 }
 
-/// A slot.
+/// A key slot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Slot {
     pub kind: KeyKind,
@@ -38,10 +38,10 @@ pub(super) struct Slot {
 }
 
 impl Slot {
-    /// Wraps `archive_key` for a secret.
+    /// Encrypts `archive_key` with a secret.
     pub(super) fn wrap(archive_key: &KeyBytes, secret: &Secret, cost: Argon2Cost, label: &str) -> Result<Self> {
         if label.len() > LABEL_LEN || label.contains('\0') {
-            let detail = format!("the label of a key has at most {LABEL_LEN} bytes, none of them NUL: '{label}'");
+            let detail = format!("a key label has at most {LABEL_LEN} bytes and no NUL: '{label}'");
             return Err(Error::Usage { detail });
         }
         let kind = match secret {
@@ -61,20 +61,20 @@ impl Slot {
         let tag = cipher(&wrapping).encrypt_inout_detached(&nonce, &slot.associated(), key.as_mut_slice().into());
         let (head, tail) = slot.wrapped.split_at_mut(KEY_LEN);
         head.copy_from_slice(&*key);
-        tail.copy_from_slice(&tag.expect("32 bytes can be sealed"));
+        tail.copy_from_slice(&tag.expect("32 bytes can be encrypted"));
         Ok(slot)
     }
 
-    /// Returns the archive key if `secret` opens this slot.
+    /// Returns the archive key if `secret` opens the slot.
     pub(super) fn unwrap(&self, secret: &Secret, work: &mut PasswordWork) -> Result<Option<KeyBytes>> {
         if let (KeyKind::Password(cost), Secret::Password(_)) = (self.kind, secret) {
-            work.take(cost)?;
+            work.spend(cost)?;
         }
         let Some(wrapping) = self.wrapping_key(secret)? else { return Ok(None) };
         let (head, tag) = self.wrapped.split_at(KEY_LEN);
         let mut key = Zeroizing::new([0; KEY_LEN]);
         key.copy_from_slice(head);
-        let tag: &[u8; TAG_LEN] = tag.try_into().expect("what is behind the key");
+        let tag: &[u8; TAG_LEN] = tag.try_into().expect("the tag follows the key");
         let nonce = [0; 12].into();
         let opened = cipher(&wrapping)
             .decrypt_inout_detached(&nonce, &self.associated(), key.as_mut_slice().into(), tag.into())
@@ -82,7 +82,7 @@ impl Slot {
         Ok(opened.is_ok().then_some(key))
     }
 
-    /// Returns the key that wraps; `None` if the slot is for another kind of secret.
+    /// Returns the wrapping key, or `None` if the slot is for another kind of secret.
     fn wrapping_key(&self, secret: &Secret) -> Result<Option<KeyBytes>> {
         let secret = match (self.kind, secret) {
             (KeyKind::Password(cost), Secret::Password(password)) => cost.stretch(password, &self.salt)?,
@@ -94,7 +94,7 @@ impl Slot {
         Ok(Some(key))
     }
 
-    /// Returns what is authenticated beside the key: all of the slot but the wrapped key itself.
+    /// Returns the associated data: the slot without the wrapped key.
     fn associated(&self) -> Vec<u8> {
         let bytes = self.encode();
         [&bytes[..field::WRAPPED.offset], &bytes[field::LABEL.offset..]].concat()
@@ -117,7 +117,7 @@ impl Slot {
         bytes
     }
 
-    /// What a guess costs, memory times passes, KiB.
+    /// Returns the cost of a guess: memory times passes, KiB.
     pub(super) fn work(&self) -> u64 {
         match self.kind {
             KeyKind::Password(cost) => cost.work(),
@@ -125,7 +125,7 @@ impl Slot {
         }
     }
 
-    /// Parses a slot; a cost beyond the limits is refused here.
+    /// Parses a slot. A cost that exceeds the limits is rejected.
     pub(super) fn parse(bytes: &[u8; SLOT_LEN]) -> Result<Self, Malformed> {
         let number = |field: crate::layout::Field<4>| u32::from_le_bytes(field.get(bytes));
         let cost =

@@ -1,4 +1,5 @@
-//! Known answers, computed with another implementation (the Python package `cryptography`), and what must be refused.
+//! Known answers from another implementation (the Python package `cryptography`), and invalid
+//! input.
 
 use std::collections::HashSet;
 
@@ -7,7 +8,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::crypt::slot::{SLOT_LEN, Slot};
 
-/// A key frame for commit 1 at offset 256 with two slots: the password `correct horse` and 32 bytes of 7.
+/// A key frame for commit 1 at offset 256 with two slots: the password `correct horse` and 32 bytes
+/// of 7.
 const KEY_FRAME: &str = "02000000000000006465666768696a6b6c6d6e6f707172737475767778797a7b3dd4ae3aacc7980771d0a4b6f79dbbeb4713b5022c4bc50abf3b41c9a4ac147b01000000400000000200000004000000c8c9cacbcccdcecfd0d1d2d3d4d5d6d7d8d9dadbdcdddedfe0e1e2e3e4e5e6e7af17bbdbcd927ab2d7dafe1c49d00fb5f705027a569bf9e918bc6d8cef65a6bc52965b34d4b26766a13c68589b9f27a16d65000000000000000000000000000000000000000000000000000000000000020000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000d1032b79ca92897515ce9b1735ee799695ac2091d4d38a1b9158cd67eddaff9402730a03aeccfe0f06d66cf48bee72960000000000000000000000000000000000000000000000000000000000000000";
 
 const CHEAP: Argon2Cost = Argon2Cost { memory_kib: 32, passes: 1, lanes: 1 };
@@ -34,19 +36,19 @@ fn unlock(payload: &[u8], secret: &Secret, place: KeyPlace) -> Result<Keyring> {
 }
 
 #[test]
-fn frame_keys_and_segments_are_those_of_the_spec() {
+fn frame_keys_and_segments_match_the_spec() {
     let key = Session::with_salt(&archive_key(), counted(100)).frame_key(4096, 1);
     assert_eq!(key.mac, 0x3472_21a6_91e3_7093);
     let mut payload = *b"hello, nra\n";
     let tag = key.seal(FramePart::Payload, 0, &mut payload);
     assert_eq!([&payload[..], &tag].concat(), bytes("549d8de62f85d53326b161872624d0c01b3abc8b48d6f0f31de072"));
-    let mut directory = *b"directory";
-    let tag = key.seal(FramePart::BlockIndex, 2, &mut directory);
-    assert_eq!([&directory[..], &tag].concat(), bytes("ad09f26ae044b09a4ac6319211a622da54e97b6756a42afde8"));
-    key.open(FramePart::BlockIndex, 2, &mut directory, &tag).unwrap();
-    assert_eq!(&directory, b"directory");
+    let mut index = *b"directory";
+    let tag = key.seal(FramePart::BlockIndex, 2, &mut index);
+    assert_eq!([&index[..], &tag].concat(), bytes("ad09f26ae044b09a4ac6319211a622da54e97b6756a42afde8"));
+    key.open(FramePart::BlockIndex, 2, &mut index, &tag).unwrap();
+    assert_eq!(&index, b"directory");
     for (part, segment) in [(FramePart::BlockIndex, 1), (FramePart::Payload, 2), (FramePart::Header, 2)] {
-        assert!(key.open(part, segment, &mut directory, &tag).is_err(), "{part:?} {segment}");
+        assert!(key.open(part, segment, &mut index, &tag).is_err(), "{part:?} {segment}");
     }
     for other in [
         Session::with_salt(&archive_key(), counted(100)).frame_key(4104, 1),
@@ -62,7 +64,7 @@ fn frame_keys_and_segments_are_those_of_the_spec() {
 }
 
 #[test]
-fn key_frames_of_the_spec_open() {
+fn key_frame_of_the_spec_is_unlocked() {
     let frame = bytes(KEY_FRAME);
     for (number, secret) in [(0, Secret::password("correct horse")), (1, Secret::user_key([7; 32]))] {
         let keyring = unlock(&frame, &secret, FIRST).unwrap();
@@ -83,13 +85,14 @@ fn key_frames_of_the_spec_open() {
 }
 
 #[test]
-fn no_byte_of_a_key_frame_can_be_changed() {
+fn every_change_of_a_key_frame_is_detected() {
     let frame = bytes(KEY_FRAME);
     for at in 0..frame.len() {
         for bit in [0, 3, 7] {
             let mut frame = frame.clone();
             frame[at] ^= 1 << bit;
-            // The user key spares the time of Argon2; it does not depend on the other slot, but the authentication code does.
+            // The user key avoids the time of Argon2. It does not depend on the other slot, but the
+            // MAC does.
             assert!(unlock(&frame, &Secret::user_key([7; 32]), FIRST).is_err(), "byte {at}, bit {bit}");
         }
     }
@@ -97,11 +100,11 @@ fn no_byte_of_a_key_frame_can_be_changed() {
         assert!(KeyFrame::parse(&frame[..len]).is_err());
     }
     let one_slot = [&1u16.to_le_bytes()[..], &frame[2..64 + SLOT_LEN]].concat();
-    assert!(unlock(&one_slot, &Secret::password("correct horse"), FIRST).is_err(), "a slot was cut off");
+    assert!(unlock(&one_slot, &Secret::password("correct horse"), FIRST).is_err(), "a slot was removed");
 }
 
 #[test]
-fn keys_come_and_go() {
+fn keys_are_added_replaced_and_removed() {
     let mut keyring = Keyring::create(&Secret::password("a"), CHEAP, "first").unwrap();
     keyring.add(&Secret::user_key([3; 32]), CHEAP, "").unwrap();
     keyring.add(&Secret::password("b"), CHEAP, "third").unwrap();
@@ -115,7 +118,7 @@ fn keys_come_and_go() {
     assert!(open(&keyring, &Secret::password("c")).is_ok());
     assert_eq!(keyring.list()[1].label, "third");
     keyring.remove(1).unwrap();
-    assert!(matches!(keyring.remove(0), Err(Error::Usage { .. })), "the last one stays");
+    assert!(matches!(keyring.remove(0), Err(Error::Usage { .. })), "the last key cannot be removed");
     assert!(matches!(keyring.remove(7), Err(Error::Usage { .. })));
     for number in 1..crate::limits::MAX_KEY_SLOTS {
         keyring.add(&Secret::user_key([number as u8; 32]), CHEAP, "").unwrap();
@@ -126,7 +129,7 @@ fn keys_come_and_go() {
 }
 
 #[test]
-fn what_cannot_be_a_key_is_refused() {
+fn invalid_secrets_and_labels_are_rejected() {
     for (secret, label) in
         [(Secret::password(""), ""), (Secret::password("a"), "seventeen letters"), (Secret::password("a"), "\0")]
     {
@@ -140,7 +143,7 @@ fn what_cannot_be_a_key_is_refused() {
 }
 
 #[test]
-fn costs_that_would_take_memory_or_time_are_refused_before() {
+fn excessive_costs_are_rejected_by_the_parser() {
     let frame = bytes(KEY_FRAME);
     let with = |memory: u32, passes: u32, lanes: u32| {
         let mut slot: [u8; SLOT_LEN] = frame[64..64 + SLOT_LEN].try_into().unwrap();
@@ -181,8 +184,8 @@ fn secrets_are_not_shown() {
 }
 
 #[test]
-fn no_frame_key_and_no_nonce_repeats() {
-    // Three writers that go on separately from copies of one file, each with 40,000 frames at the same offsets.
+fn frame_keys_and_nonces_never_repeat() {
+    // Three writers that append to copies of one file, each with 40,000 frames at the same offsets.
     let key = archive_key();
     let mut macs = HashSet::new();
     let mut salts = HashSet::new();
@@ -190,7 +193,7 @@ fn no_frame_key_and_no_nonce_repeats() {
         let session = Session::new(&key).unwrap();
         assert!(salts.insert(*session.salt()));
         for frame in 0..40_000u64 {
-            // Two keys that were equal would have equal MACs.
+            // Equal keys would have equal MACs.
             assert!(macs.insert(session.frame_key(256 + 8 * frame, 1).mac));
         }
     }
@@ -201,7 +204,7 @@ fn no_frame_key_and_no_nonce_repeats() {
 
 proptest! {
     #[test]
-    fn segments_come_back(len in 0usize..70_000, from in 0u64..70_000, count in 0u64..70_000) {
+    fn segments_round_trip(len in 0usize..70_000, from in 0u64..70_000, count in 0u64..70_000) {
         let key = Session::with_salt(&archive_key(), [1; SALT_LEN]).frame_key(256, 1);
         let plain: Vec<u8> = (0..len).map(|i| (i % 251) as u8).collect();
         let mut sealed = Vec::new();
@@ -223,7 +226,7 @@ proptest! {
             prop_assert_eq!(&bytes[skip..skip + (to - from) as usize], &plain[from as usize..to as usize]);
         }
         if !sealed.is_empty() {
-            // One segment is lost, the others stay.
+            // Damage of a segment does not affect the others.
             let last = sealed.len() - 1;
             sealed[last] ^= 1;
             let (bytes, whole) = key.open_segments(FramePart::Payload, 0, &sealed);
@@ -235,7 +238,7 @@ proptest! {
     }
 
     #[test]
-    fn arbitrary_key_frames_do_no_harm(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+    fn arbitrary_key_frames_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
         if let Ok(frame) = KeyFrame::parse(&bytes) {
             prop_assert_eq!(frame.encode(), bytes);
         }

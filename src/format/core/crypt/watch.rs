@@ -1,30 +1,31 @@
-//! For tests: the keys and nonces that content is really sealed with, over all writers and threads.
+//! For tests: records the keys and nonces with which content is encrypted, across all writers and
+//! threads.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
 
 use crate::crypt::{KEY_LEN, Keyring};
 
-/// What was sealed under one archive key.
+/// The uses of an archive key.
 #[derive(Debug, Default)]
 pub struct Sealed {
-    /// Key of a frame and nonce.
+    /// Pairs of frame key and nonce.
     pairs: HashSet<([u8; 32], [u8; 12])>,
-    /// How often a pair came again.
+    /// Number of repeated pairs.
     pub repeats: u64,
 }
 
 impl Sealed {
-    /// Returns the number of different pairs.
+    /// Returns the number of distinct pairs.
     pub fn count(&self) -> usize {
         self.pairs.len()
     }
 }
 
-/// By the digest of the archive key.
+/// Records by the digest of the archive key.
 static WATCHED: Mutex<Option<HashMap<[u8; 32], Sealed>>> = Mutex::new(None);
 
-/// Digests that stand for the keys of a frame.
+/// Digests of the keys of a frame.
 #[derive(Clone)]
 pub(super) struct Mark {
     archive: [u8; 32],
@@ -36,7 +37,7 @@ impl Mark {
         Self { archive: *blake3::hash(archive).as_bytes(), frame: *blake3::hash(frame).as_bytes() }
     }
 
-    /// Takes down that something is sealed.
+    /// Records a use.
     pub(super) fn seal(&self, nonce: [u8; 12]) {
         let mut watched = WATCHED.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(sealed) = watched.as_mut().and_then(|watched| watched.get_mut(&self.archive)) {
@@ -45,13 +46,13 @@ impl Mark {
     }
 }
 
-/// Begins to take down what is sealed with these keys.
+/// Starts to record uses of these keys.
 pub fn begin(keyring: &Keyring) {
     let mut watched = WATCHED.lock().unwrap_or_else(PoisonError::into_inner);
     watched.get_or_insert_default().insert(*blake3::hash(&**keyring.archive_key()).as_bytes(), Sealed::default());
 }
 
-/// Ends that, and returns what was taken down.
+/// Stops recording and returns the uses.
 pub fn end(keyring: &Keyring) -> Sealed {
     let mut watched = WATCHED.lock().unwrap_or_else(PoisonError::into_inner);
     watched.get_or_insert_default().remove(blake3::hash(&**keyring.archive_key()).as_bytes()).unwrap_or_default()

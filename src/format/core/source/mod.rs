@@ -4,12 +4,14 @@ mod directory;
 mod file;
 mod memory;
 mod record;
+mod spliced;
 mod store;
 
 pub use directory::sync_directory;
 pub use file::FileSource;
 pub use memory::{MemorySource, MemoryStore};
 pub use record::RecordingSource;
+pub use spliced::{SourceReader, Spliced};
 pub use store::{FileStore, Rehearsal, Store, is_locked};
 
 use crate::error::Result;

@@ -72,21 +72,6 @@ pub trait TableBackend: Send + Sync {
         Ok(Vec::new())
     }
 
-    /// Returns whether the container is damaged, so that entries may be missing from the table.
-    fn is_damaged(&self) -> bool {
-        false
-    }
-
-    /// Returns whether entries of the container are skipped. The remarks of the archive describe them.
-    fn skips_entries(&self) -> bool {
-        false
-    }
-
-    /// Returns the number of entries that the engine skipped.
-    fn skipped_entries(&self) -> u64 {
-        0
-    }
-
     /// See [`Archive::is_sequential`].
     fn is_sequential(&self) -> bool {
         false
@@ -161,9 +146,21 @@ pub(super) fn read<M: TableBackend + ?Sized>(
     if given < expected { Err(wrong("less".into())) } else { Ok(()) }
 }
 
+/// Parts of a container that are not in the table. The remarks of the archive describe them.
+#[derive(Debug, Default)]
+pub struct Losses {
+    /// Damage of the container, so that entries may be missing.
+    pub damage: Vec<Damage>,
+    /// Whether entries or parts of them were skipped.
+    pub skips_entries: bool,
+    /// Number of skipped entries.
+    pub skipped_entries: u64,
+}
+
 /// An archive that consists of a table and the engine that reads its contents.
 pub struct TableArchive<M> {
     pub(super) members: M,
+    pub(super) losses: Losses,
     /// Facts that do not depend on the table.
     known: Info,
     whole: OnceLock<Whole>,
@@ -191,13 +188,25 @@ impl<M: TableBackend> TableArchive<M> {
     pub fn new(table: Table, members: M, info: Info) -> Self {
         let whole = Whole::new(table, info);
         let known = Info { container: whole.info.container, ..Info::default() };
-        Self { members, known, whole: OnceLock::from(whole), make: |_| unreachable!("the table is there") }
+        Self {
+            members,
+            losses: Losses::default(),
+            known,
+            whole: OnceLock::from(whole),
+            make: |_| unreachable!("the table is there"),
+        }
     }
 
     /// As [`new`](Self::new), but builds the table when it is first needed. Looking up a path ([`Archive::find_entry`]) may not need it. Remarks
     /// about names appear once it is built.
     pub fn on_demand(members: M, info: Info, make: fn(&M) -> Table) -> Self {
-        Self { members, known: info, whole: OnceLock::new(), make }
+        Self { members, losses: Losses::default(), known: info, whole: OnceLock::new(), make }
+    }
+
+    /// Sets the parts that are not in the table.
+    #[must_use]
+    pub fn with_losses(self, losses: Losses) -> Self {
+        Self { losses, ..self }
     }
 
     fn whole(&self) -> &Whole {
@@ -243,15 +252,15 @@ impl<M: TableBackend> Archive for TableArchive<M> {
     }
 
     fn is_index_damaged(&self) -> bool {
-        self.members.is_damaged()
+        !self.losses.damage.is_empty()
     }
 
     fn skips_entries(&self) -> bool {
-        self.whole.get().is_some_and(|whole| whole.table.skips_entries()) || self.members.skips_entries()
+        self.whole.get().is_some_and(|whole| whole.table.skips_entries()) || self.losses.skips_entries
     }
 
     fn skipped_entries(&self) -> u64 {
-        self.whole.get().map_or(0, |whole| whole.table.skipped_entries()) + self.members.skipped_entries()
+        self.whole.get().map_or(0, |whole| whole.table.skipped_entries()) + self.losses.skipped_entries
     }
 
     fn is_sequential(&self) -> bool {

@@ -57,7 +57,7 @@ mod verify;
 #[cfg(test)]
 mod tests;
 
-pub use archive::{ContentRef, TableArchive, TableBackend};
+pub use archive::{ContentRef, Losses, TableArchive, TableBackend};
 pub use build::{Duplicates, TableBuilder, TableEntry};
 pub use names::{Cleaned, clean};
 pub use rows::Table;

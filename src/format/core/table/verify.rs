@@ -50,7 +50,8 @@ pub(super) fn run<M: TableBackend>(
         runs.par_iter().try_for_each(|run| check(run))?;
     }
     if select.is_none() {
-        verdict.damage = archive.members.check_container(depth, &mut verdict.blocks, monitor)?;
+        verdict.damage = archive.losses.damage.clone();
+        verdict.damage.extend(archive.members.check_container(depth, &mut verdict.blocks, monitor)?);
     }
     join(&mut verdict.damage, findings.into_damage(), &mut compare);
     Ok(verdict)

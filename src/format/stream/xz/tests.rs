@@ -5,40 +5,40 @@ use lzma_rust2::{XzOptions, XzWriter};
 use super::*;
 use crate::{ByteStream, Decoder, ReaderStream};
 
-/// A stream of one block, whose header tells no lengths.
+/// Returns a stream with a single block whose header does not contain its lengths.
 fn plain(content: &[u8]) -> Vec<u8> {
     let mut writer = XzWriter::new(Vec::new(), XzOptions::with_preset(0)).unwrap();
     writer.write_all(content).unwrap();
     writer.finish().unwrap()
 }
 
-/// A stream of one block, whose header tells its lengths.
+/// Returns a stream with a single block whose header contains its lengths.
 fn one(content: &[u8]) -> Vec<u8> {
     with_lengths(plain(content), content.len() as u64)
 }
 
-/// A stream of several blocks, each from a stream of its own.
+/// Joins the blocks of several streams into one.
 fn joined(ones: &[Vec<u8>]) -> Vec<u8> {
-    let mut tail = Tail::default();
+    let mut end = StreamEnd::default();
     let (mut bytes, mut records) = (Vec::new(), Vec::new());
     let flags = Flags::parse(&ones[0]).unwrap();
     for one in ones {
         let block = Block::new(flags, &BlockHeader::parse(&one[HEADER..]).unwrap());
         bytes.extend_from_slice(&one[HEADER..HEADER + usize::try_from(block.stored()).unwrap()]);
-        tail.add(block.unpadded, block.raw);
-        records.extend(tail.last_record());
+        end.add(block.unpadded, block.raw);
+        records.extend(end.last_record());
     }
     let mut index = [&[0, u8::try_from(ones.len()).unwrap()][..], &records].concat();
     index.resize(index.len().next_multiple_of(4), 0);
-    [flags.header(), bytes, index, tail.end(flags)].concat()
+    [flags.header(), bytes, index, end.checksum_and_footer(flags)].concat()
 }
 
-/// A stream of several blocks.
+/// Returns a stream of several blocks.
 fn stream(contents: &[&[u8]]) -> Vec<u8> {
     joined(&contents.iter().map(|content| one(content)).collect::<Vec<_>>())
 }
 
-/// What comes out, and whether it ended well.
+/// Returns the decoded content, and the remark or error.
 fn decoded(bytes: &[u8], threads: usize, memory_bytes: u64) -> (Vec<u8>, Option<String>) {
     let input = Input::new(ReaderStream::new(Cursor::new(bytes.to_vec()), "test"), 0);
     let mut decoder = Decoder::new(Compression::Xz, input).with_threads(NonZero::new(threads).unwrap(), memory_bytes);
@@ -57,7 +57,7 @@ fn text(len: usize) -> Vec<u8> {
 }
 
 #[test]
-fn lengths_are_told_and_the_rest_stays() {
+fn with_lengths_changes_only_the_block_header() {
     let content = text(50_000);
     let one = one(&content);
     let mut found = Vec::new();
@@ -65,26 +65,27 @@ fn lengths_are_told_and_the_rest_stays() {
     assert_eq!(found, content);
     let header = BlockHeader::parse(&one[HEADER..]).unwrap();
     assert_eq!((header.raw, header.dictionary), (50_000, 256 << 10));
-    // Once is enough, and nothing without a block has any.
+    // Streams with lengths and streams without a block are unchanged.
     assert_eq!(with_lengths(one.clone(), 1), one);
     let empty = XzWriter::new(Vec::new(), XzOptions::with_preset(0)).unwrap().finish().unwrap();
     assert_eq!(with_lengths(empty.clone(), 0), empty);
 }
 
 #[test]
-fn blocks_come_out_in_order_whatever_there_is_room_for() {
+fn blocks_are_decoded_in_order_within_any_memory_limit() {
     let content = text(800_000);
     let parts = [&content[..10_000], &content[10_000..10_001], &content[10_001..700_000], &content[700_000..]];
     let bytes = [stream(&parts), vec![0; 8], stream(&parts[1..2]), one(&[]), stream(&parts[..2])].concat();
     let expected = [&content[..], parts[1], parts[0], parts[1]].concat();
-    // In order, with one block that there is no room for, and with room for all.
+    // Sequentially, with a block that exceeds the limit, and in parallel.
     for (threads, memory) in [(1, 0), (2, 0), (2, 700_000), (3, 3_000_000), (4, 64 << 20)] {
         let (found, wrong) = decoded(&bytes, threads, memory);
         assert!(found == expected && wrong.is_none(), "{threads} {memory}: {} {wrong:?}", found.len());
     }
 }
 
-/// A stream whose block claims `raw` bytes, and ends after `content` with an end of a stream that stands in the block.
+/// Returns a stream whose block declares `raw` bytes of content, but contains only `content`,
+/// followed by the end of a stream.
 fn ending_early(content: &[u8], raw: u64) -> Vec<u8> {
     let header_len = |stream: &[u8]| (u64::from(stream[HEADER]) + 1) * 4;
     let plain = plain(content);
@@ -93,30 +94,30 @@ fn ending_early(content: &[u8], raw: u64) -> Vec<u8> {
     let data_and_check = BlockHeader::parse(&honest[HEADER..]).unwrap().unpadded(flags) - header_len(&honest);
     let end = HEADER + usize::try_from((header_len(&plain) + data_and_check).next_multiple_of(4)).unwrap();
     let around = |header_len: u64| {
-        let end_within = Tail::of_one(header_len + data_and_check, content.len() as u64, flags);
+        let end_within = StreamEnd::of_block(header_len + data_and_check, content.len() as u64, flags);
         let block = [&plain[..end], &end_within].concat();
         let unpadded = (block.len() - HEADER) as u64;
-        with_lengths([block, Tail::of_one(unpadded, raw, flags)].concat(), raw)
+        with_lengths([block, StreamEnd::of_block(unpadded, raw, flags)].concat(), raw)
     };
-    // The end within tells the length of the header, too.
+    // The inner end depends on the length of the header.
     around(header_len(&around(header_len(&honest))))
 }
 
 #[test]
-fn no_more_is_decoded_than_a_block_claims() {
+fn no_more_is_decoded_than_declared() {
     let bytes = with_lengths(plain(&vec![0; 3_000_000]), 1_000);
     let flags = Flags::parse(&bytes).unwrap();
     let block = Block::new(flags, &BlockHeader::parse(&bytes[HEADER..]).unwrap());
-    let Done { content, error } =
+    let DecodedJob { content, error } =
         decode(Job { stored: bytes[HEADER..].to_vec(), blocks: vec![(12, block)], ..Job::default() }, &|| false);
     assert!(content == [0; 1_000] && content.capacity() < 5_000, "{} {}", content.len(), content.capacity());
-    assert!(error.unwrap().to_string().contains("other lengths"));
-    // Nothing at all, too.
-    assert!(decoded(&with_lengths(plain(b"x"), 0), 2, 64 << 20).1.unwrap().contains("other lengths"));
+    assert!(error.unwrap().to_string().contains("do not match its header"));
+    // The same with an empty block.
+    assert!(decoded(&with_lengths(plain(b"x"), 0), 2, 64 << 20).1.unwrap().contains("do not match its header"));
 }
 
 #[test]
-fn a_block_is_what_it_claims_or_damaged() {
+fn block_with_wrong_lengths_is_damaged() {
     let content = text(3_000_000);
     let good = one(&content);
     for (wrong, given) in [
@@ -125,7 +126,7 @@ fn a_block_is_what_it_claims_or_damaged() {
         (ending_early(b"a", 10 << 20), 1),
         (ending_early(&content[..1_000], 1_000), 1_000),
     ] {
-        // Beside others, with one that there is no room for, and at the start; something follows.
+        // After another block, and at the start. More streams follow.
         let streams = [
             (joined(&[one(&content[..1_000]), wrong.clone(), good.clone()]), 1_000),
             ([&wrong[..], &good, &plain(b"end")].concat(), 0),
@@ -141,17 +142,17 @@ fn a_block_is_what_it_claims_or_damaged() {
 }
 
 #[test]
-fn short_blocks_go_to_a_thread_together() {
+fn short_blocks_are_sent_together() {
     let hello = one(b"hello");
     let many = joined(&vec![hello.clone(); 100]);
     let mut input = Input::new(ReaderStream::new(Cursor::new(many.clone()), "test"), 0);
-    let room = Room { threads: NonZero::new(2).unwrap(), memory_bytes: 64 << 20 };
-    let mut blocks = XzBlocks::begin(&mut input, 0, room, &mut None).unwrap().unwrap();
+    let limits = DecodeLimits { threads: NonZero::new(2).unwrap(), memory_bytes: 64 << 20 };
+    let mut blocks = XzBlocks::start(&mut input, 0, limits, &mut None).unwrap().unwrap();
     let mut job = Job::default();
     assert!(blocks.gather(&mut input, &mut job).unwrap());
     assert_eq!((job.blocks.len(), job.dictionary), (100, 256 << 10));
     assert_eq!(decode(job, &|| false).content, b"hello".repeat(100));
-    // Streams of both kinds in turn, with the same threads.
+    // Streams with and without lengths alternate and share the threads.
     let bytes = [many, plain(b"between"), hello].concat().repeat(50);
     let expected = [&b"hello".repeat(100)[..], b"between", b"hello"].concat().repeat(50);
     assert!(decoded(&bytes, 2, 64 << 20) == (expected, None));
@@ -163,12 +164,12 @@ fn decoding_ends_when_the_pool_is_stopped() {
     let flags = Flags::parse(&bytes).unwrap();
     let block = Block::new(flags, &BlockHeader::parse(&bytes[HEADER..]).unwrap());
     let job = Job { stored: bytes[HEADER..].to_vec(), blocks: vec![(12, block)], ..Job::default() };
-    let Done { content, error } = decode(job, &|| true);
+    let DecodedJob { content, error } = decode(job, &|| true);
     assert!(content.is_empty() && matches!(error, Some(Error::Cancelled)));
 }
 
 #[test]
-fn places_to_begin_at_are_told_when_all_in_front_of_them_came() {
+fn restart_points_appear_after_all_preceding_content() {
     let content = text(2_000_000);
     let one = one(&content);
     let input = Input::new(ReaderStream::new(Cursor::new(one.repeat(3)), "test"), 0);
@@ -176,19 +177,20 @@ fn places_to_begin_at_are_told_when_all_in_front_of_them_came() {
     let (mut decoded, mut buffer) = (0, vec![0; 300_000]);
     loop {
         let len = decoder.read(&mut buffer).unwrap();
-        assert!(decoder.marks().iter().all(|mark| mark.decoded <= decoded), "{decoded}: {:?}", decoder.marks());
+        let points = decoder.restart_points();
+        assert!(points.iter().all(|point| point.decoded <= decoded), "{decoded}: {points:?}");
         if len == 0 {
             break;
         }
         decoded += len as u64;
     }
     let stored = one.len() as u64;
-    let expected = [0, 1, 2].map(|number| Mark { decoded: 2_000_000 * number, stored: stored * number });
-    assert_eq!(decoder.marks(), expected);
+    let expected = [0, 1, 2].map(|number| RestartPoint { decoded: 2_000_000 * number, stored: stored * number });
+    assert_eq!(decoder.restart_points(), expected);
 }
 
 #[test]
-fn damage_is_found_as_it_is_in_order() {
+fn parallel_decoding_detects_the_same_damage() {
     let content = text(3_000);
     let bytes = [stream(&[&content[..1_000], &content[1_000..1_500]]), stream(&[&content[1_500..]])].concat();
     let check = |bytes: &[u8], what: &str| {
@@ -196,18 +198,18 @@ fn damage_is_found_as_it_is_in_order() {
         let (expected, in_order) = decoded(bytes, 1, 0);
         assert_eq!(wrong.is_some(), in_order.is_some(), "{what}: {wrong:?} {in_order:?}");
         assert!(content.starts_with(&found), "{what}");
-        if what.starts_with("cut") {
-            // A cut casts no doubt on what came before.
-            let is_cut = |wrong: &Option<String>| wrong.as_ref().is_some_and(|wrong| wrong.contains(TRUNCATED));
-            assert_eq!(is_cut(&wrong), is_cut(&in_order), "{what}: {wrong:?} {in_order:?}");
+        if what.starts_with("truncated") {
+            // A truncation does not affect the preceding content.
+            let is_truncated = |wrong: &Option<String>| wrong.as_ref().is_some_and(|wrong| wrong.contains(TRUNCATED));
+            assert_eq!(is_truncated(&wrong), is_truncated(&in_order), "{what}: {wrong:?} {in_order:?}");
         }
-        // No less of what is good than in order.
+        // No less valid content than sequential decoding.
         assert!(found.len() >= expected.len(), "{what}: {} {}", found.len(), expected.len());
     };
     for at in 0..bytes.len() {
         let mut damaged = bytes.clone();
         damaged[at] ^= 0x11;
         check(&damaged, &format!("changed at {at}"));
-        check(&bytes[..at], &format!("cut at {at}"));
+        check(&bytes[..at], &format!("truncated at {at}"));
     }
 }

@@ -283,6 +283,11 @@ impl Error {
         Self::Corrupt { structure, offset, detail: detail.into() }
     }
 
+    /// Returns an [`Error::Usage`].
+    pub fn usage(detail: impl Into<String>) -> Self {
+        Self::Usage { detail: detail.into() }
+    }
+
     /// Attributes an error about a missing or wrong key to an entry.
     #[must_use]
     pub fn of_entry(self, path: &[u8]) -> Self {

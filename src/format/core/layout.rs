@@ -29,6 +29,57 @@ impl<const N: usize> Field<N> {
     }
 }
 
+impl<const N: usize> Field<N> {
+    /// Returns the number in the field.
+    pub fn number<T: Number<N>>(self, structure: &[u8]) -> T {
+        T::decode(self.get(structure))
+    }
+
+    /// Stores a number in the field.
+    pub fn put_number<T: Number<N>>(self, structure: &mut [u8], number: T) {
+        self.put(structure, number.encode());
+    }
+}
+
+/// An integer that is stored in `N` bytes, little-endian.
+pub trait Number<const N: usize> {
+    /// Returns the number that these bytes hold.
+    fn decode(bytes: [u8; N]) -> Self;
+    /// Returns the bytes of the number.
+    fn encode(self) -> [u8; N];
+}
+
+macro_rules! number {
+    ($($type:ident: $len:literal),*) => {$(
+        impl Number<$len> for $type {
+            fn decode(bytes: [u8; $len]) -> Self {
+                Self::from_le_bytes(bytes)
+            }
+            fn encode(self) -> [u8; $len] {
+                self.to_le_bytes()
+            }
+        }
+    )*};
+}
+
+number!(u8: 1, u16: 2, u32: 4, u64: 8, i64: 8);
+
+/// Implements `put_numbers` and `get_numbers`, which store and read those members of a structure that
+/// are numbers. Each member is followed by its offset.
+#[macro_export]
+macro_rules! stored_numbers {
+    ($type:ident { $($member:ident: $offset:expr),* $(,)? }) => {
+        impl $type {
+            fn put_numbers(&self, bytes: &mut [u8]) {
+                $($crate::layout::Field { offset: $offset }.put_number(bytes, self.$member);)*
+            }
+            fn get_numbers(&mut self, bytes: &[u8]) {
+                $(self.$member = $crate::layout::Field { offset: $offset }.number(bytes);)*
+            }
+        }
+    };
+}
+
 /// Defines a module with the fields of a structure.
 #[macro_export]
 macro_rules! structure {

@@ -2,6 +2,8 @@
 //!
 //! Spec: nra.md, section 20 (bytes unless said otherwise). `tests/spec_tables.rs` compares the two.
 
+use crate::error::{Error, Result};
+
 /// Raw length of a block.
 pub const MAX_BLOCK_RAW: u32 = 64 << 20;
 /// Raw length of a page or attributes frame.
@@ -54,3 +56,30 @@ pub const MAX_RECOVERY: u32 = 128 << 20;
 pub const MAX_PAD: u32 = 4_095;
 /// Offsets, sizes and sums of sizes: 63 bits.
 pub const MAX_OFFSET: u64 = i64::MAX as u64;
+
+/// Checks that `found` does not exceed `limit`.
+///
+/// # Errors
+///
+/// `Limit`.
+pub fn check(what: &'static str, found: u64, limit: u64) -> Result<()> {
+    if found <= limit { Ok(()) } else { Err(Error::Limit { what, found, limit }) }
+}
+
+/// Converts a length that must not exceed `limit`.
+///
+/// # Errors
+///
+/// `Limit`.
+pub fn to_len(what: &'static str, found: u64, limit: u64) -> Result<usize> {
+    usize::try_from(found).ok().filter(|_| found <= limit).ok_or(Error::Limit { what, found, limit })
+}
+
+/// Converts a number that must not exceed 32 bits.
+///
+/// # Errors
+///
+/// `Limit`.
+pub fn to_u32(what: &'static str, found: u64) -> Result<u32> {
+    u32::try_from(found).map_err(|_| Error::Limit { what, found, limit: u32::MAX.into() })
+}

@@ -17,10 +17,11 @@ pub use prefix::{PREFIX_SLACK, decompress_prefix};
 pub use stream::StreamCompressor;
 
 /// The compression of a payload. The numbers are those of the spec.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[repr(u8)]
 pub enum Codec {
     /// No compression.
+    #[default]
     None = 0,
     /// One zstd frame.
     Zstd = 1,

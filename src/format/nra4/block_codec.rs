@@ -32,11 +32,10 @@ impl Dictionary {
     }
 }
 
+/// The detail of the error for a codec that no version supports.
+pub(super) const UNSUPPORTED: &str = "unsupported compression";
+
 /// Decodes the first `len` bytes of a block.
-///
-/// # Errors
-///
-/// The reason as text.
 pub(super) fn decode(codec: BlockCodec, stored: &[u8], len: usize, dictionary: Option<&Dictionary>) -> Result<Vec<u8>, String> {
     let content = match (codec, stored) {
         (BlockCodec::Tagged, []) => return Err("no stored bytes".into()),
@@ -45,7 +44,7 @@ pub(super) fn decode(codec: BlockCodec, stored: &[u8], len: usize, dictionary: O
             zstd(frame, len, dictionary)?
         }
         (BlockCodec::None, content) => content[..len.min(content.len())].to_vec(),
-        (BlockCodec::Unknown, _) => return Err("unsupported compression".into()),
+        (BlockCodec::Unknown, _) => return Err(UNSUPPORTED.into()),
     };
     if content.len() < len {
         return Err(format!("{} bytes of content found, its chunks need {len}", content.len()));

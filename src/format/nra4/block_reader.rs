@@ -20,7 +20,6 @@ const TYPICAL_BLOCK_LEN: u64 = 4 << 20;
 /// Bytes read at a time from blocks that are not read as a whole.
 const READ_LEN: usize = 1 << 20;
 
-/// A reader for the blocks of an archive.
 pub(super) struct BlockReader {
     source: Arc<dyn ReadAt>,
     cache: DecodedCache<u32, Arc<Vec<u8>>>,
@@ -52,10 +51,6 @@ impl BlockReader {
     }
 
     /// Returns the decoded content of a block up to the end of the last chunk that is in memory range.
-    ///
-    /// # Errors
-    ///
-    /// `Corrupt` if the CRC-32 is wrong or the block cannot be decoded; `KeyNeeded` or `WrongKey`.
     pub(super) fn read(&self, number: u32, block: &Block) -> Result<Arc<Vec<u8>>> {
         self.cache.get_or_decode(&number, || {
             let mut stored = vec![0; usize::try_from(self.checked_len(block)?).expect("at most 129 MiB")];
@@ -103,10 +98,6 @@ impl BlockReader {
     }
 
     /// Compares the CRC-32 of the stored bytes.
-    ///
-    /// # Errors
-    ///
-    /// `Corrupt` if it differs.
     pub(super) fn check_crc(&self, block: &Block) -> Result<()> {
         let mut hasher = crc32fast::Hasher::new();
         self.for_each_part(block, |part| {
@@ -119,10 +110,6 @@ impl BlockReader {
     /// Passes a range of a chunk to `sink` without decoding the block as a whole.
     ///
     /// Only files of more than 128 MiB in version 1 have chunks that need this.
-    ///
-    /// # Errors
-    ///
-    /// As [`BlockReader::read`]; `Limit` for blocks of 4.5.
     pub(super) fn stream_chunk(
         &self,
         block: &Block,
@@ -153,10 +140,7 @@ impl BlockReader {
         };
         match block.codec {
             BlockCodec::None => self.for_each_part(block, pass_on),
-            BlockCodec::Unknown => Err(corrupt(
-                block,
-                block_codec::decode(BlockCodec::Unknown, &[], 0, None).expect_err("unsupported by every version"),
-            )),
+            BlockCodec::Unknown => Err(corrupt(block, block_codec::UNSUPPORTED.into())),
             BlockCodec::Zstd | BlockCodec::Tagged => {
                 let fail = |detail| corrupt(block, detail);
                 let mut decoder = FrameDecoder::new(None).map_err(fail)?;

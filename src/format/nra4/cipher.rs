@@ -38,7 +38,7 @@ impl Cipher {
         stored.extend_from_slice(&nonce);
         stored.extend_from_slice(bytes);
         let encrypted = self.0.encrypt_inout_detached((&nonce).into(), &[], (&mut stored[NONCE_LEN..]).into());
-        let tag = encrypted.map_err(|_| Error::Usage { detail: "cannot encrypt a block: it is too long".into() })?;
+        let tag = encrypted.map_err(|_| Error::usage("cannot encrypt a block: it is too long"))?;
         stored.extend_from_slice(&tag);
         Ok(stored)
     }

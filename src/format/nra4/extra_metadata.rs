@@ -78,7 +78,6 @@ pub(super) struct ExtraMetadata {
 }
 
 impl ExtraRecord {
-    /// Returns the record of an entry.
     pub(super) fn of(entry: &Entry) -> Self {
         let Metadata { mode, owner, attributes } = &*entry.metadata;
         let bytes = |bytes: &[u8]| Bytes(bytes.into());
@@ -99,10 +98,6 @@ impl ExtraRecord {
     }
 
     /// Decodes and checks the record.
-    ///
-    /// # Errors
-    ///
-    /// The reason as text.
     pub(super) fn decode(self) -> Result<ExtraMetadata, &'static str> {
         let Self(kind, mode, modified, link_group, owner, attributes, target, device, path) = self;
         let kind = Kind::from_number(kind).ok_or("unknown kind of entry")?;

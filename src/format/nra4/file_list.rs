@@ -89,10 +89,6 @@ impl FileList {
     }
 
     /// Returns a table builder with these files and their positions.
-    ///
-    /// # Errors
-    ///
-    /// `Limit` if the table exceeds `limit` bytes. This cannot happen with the limit of the list.
     pub(super) fn to_table(&self, limit: u64, position: impl Fn(u64) -> (u64, u64)) -> Result<TableBuilder> {
         let mut table = TableBuilder::new(Duplicates::KeepFirst, limit);
         table.reserve(self.ends.len());

@@ -49,12 +49,10 @@ impl Header {
         Ok(Some(Self { manifest_offset, manifest_len }))
     }
 
-    /// Returns the offset at which the manifest ends.
     pub(super) fn manifest_end(&self) -> u64 {
         self.manifest_offset + self.manifest_len
     }
 
-    /// Returns the bytes of the header.
     pub(super) fn encode(&self, data_offset: u64) -> [u8; HEADER_LEN as usize] {
         let mut bytes = [0; HEADER_LEN as usize];
         bytes[..4].copy_from_slice(&MAGIC);

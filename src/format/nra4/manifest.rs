@@ -69,14 +69,12 @@ pub(super) struct Block {
 pub(super) struct Chunk {
     /// The hash in recipes; [`ChunkHash::NONE`] for the chunk of a file of version 1.
     pub(super) hash: ChunkHash,
-    /// Number of its block.
     pub(super) block: u32,
     /// Offset in the content of the block.
     pub(super) inner_offset: u64,
     pub(super) size: u64,
 }
 
-/// A parsed manifest.
 pub(super) struct Manifest {
     /// Whether the file is of version 1.
     pub(super) is_version_1: bool,
@@ -135,10 +133,6 @@ impl Recipe<'_> {
 
 impl Manifest {
     /// Parses the manifest of `source` into tables of at most `limit` bytes.
-    ///
-    /// # Errors
-    ///
-    /// `Corrupt`, `Unsupported`, `Limit` or `Io`.
     pub(super) fn parse(source: &dyn ReadAt, header: &Header, limit: u64) -> Result<(Self, Entries<Table>)> {
         let Header { manifest_offset: offset, manifest_len: len } = *header;
         let mut builder = ManifestBuilder::new(usize::try_from(len).unwrap_or(usize::MAX), limit);
@@ -179,7 +173,6 @@ impl Manifest {
         builder.finish()
     }
 
-    /// Returns the chunks of a file.
     pub(super) fn recipe(&self, file: u64) -> Recipe<'_> {
         let items = self.recipe_range(file);
         let few = |items: usize| items <= LINEAR_LOOKUPS && self.linear_lookups.fetch_add(1, Ordering::Relaxed) < LINEAR_LOOKUPS;
@@ -266,10 +259,6 @@ impl Manifest {
     /// Returns a chunk by number, or `None` if the chunk table does not have it.
     pub(super) fn chunk(&self, number: u32) -> Option<&Chunk> {
         if number == MISSING { None } else { self.chunks.get(number as usize) }
-    }
-
-    pub(super) fn chunks(&self) -> &[Chunk] {
-        &self.chunks
     }
 
     /// Returns the position of a file's content: the offset of its block and the offset within it.

@@ -23,7 +23,6 @@ pub(super) struct ChunkRecord {
     pub(super) codec: BlockCodec,
 }
 
-/// A record of a file.
 #[derive(Default)]
 pub(super) struct FileRecord {
     pub(super) name: Vec<u8>,
@@ -33,7 +32,6 @@ pub(super) struct FileRecord {
     pub(super) extra: Option<Box<ExtraMetadata>>,
 }
 
-/// The entries of a manifest.
 pub(super) enum Entries<T> {
     /// Files that have only a name and a size. A table of them is within the limit.
     List(FileList),
@@ -95,23 +93,17 @@ impl ManifestBuilder {
         }
     }
 
-    pub(super) fn manifest(&mut self) -> &mut Manifest {
-        &mut self.manifest
-    }
-
     /// Stores the error that ends parsing. Returns a text for serde.
     pub(super) fn fail(&mut self, error: Error) -> &'static str {
         self.error = Some(error);
         "limit exceeded"
     }
 
-    /// Reserves memory for `count` chunks.
     pub(super) fn reserve_chunks(&mut self, count: usize) {
         let count = count.min(self.estimated_count);
         self.manifest.chunks.reserve(count);
     }
 
-    /// Reserves memory for `count` files.
     pub(super) fn reserve_files(&mut self, count: usize) {
         let count = count.min(self.estimated_count);
         self.manifest.recipe_ends.reserve(count);
@@ -242,7 +234,6 @@ impl ManifestBuilder {
         if items(first).map(hash).eq(items(number).map(hash)) { first } else { number }
     }
 
-    /// Returns the manifest and its entries.
     pub(super) fn finish(self) -> Result<(Manifest, Entries<Table>)> {
         let Self { manifest, entries, .. } = self;
         let entries = match entries {

@@ -19,7 +19,6 @@ pub(super) struct MessagePackReader<'s> {
     source: &'s dyn ReadAt,
     /// Offset of the first byte that is not in the buffer yet.
     next: u64,
-    /// End of the range.
     end: u64,
     buffer: Vec<u8>,
     /// Start of the unconsumed bytes in the buffer.
@@ -125,7 +124,6 @@ impl<'s> MessagePackReader<'s> {
         Ok(())
     }
 
-    /// Skips the next `len` bytes.
     fn skip_bytes(&mut self, len: u32) -> Result<(), DecodeError> {
         let mut left = len as usize;
         while left > 0 {

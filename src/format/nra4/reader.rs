@@ -19,6 +19,7 @@ use nra_core::crypt::Secret;
 use nra_core::digest::{DIGEST_LEN, Digest};
 use nra_core::entry::{Entry, Kind, Location};
 use nra_core::error::{Error, FileGuess, Result};
+use nra_core::limits;
 use nra_core::path::EntryPath;
 use nra_core::progress::Monitor;
 use nra_core::source::ReadAt;
@@ -67,17 +68,10 @@ pub fn open(source: &Arc<dyn ReadAt>, options: &OpenOptions) -> Result<TableArch
 pub fn probe(source: &Arc<dyn ReadAt>, options: &OpenOptions) -> Result<Option<TableArchive<Nra4>>> {
     let Some(header) = Header::read(&**source)? else { return Ok(None) };
     let Header { manifest_offset, manifest_len } = header;
-    if manifest_len > options.index_bytes {
-        return Err(Error::Limit { what: "length of the manifest", found: manifest_len, limit: options.index_bytes });
-    }
+    limits::check("length of the manifest", manifest_len, options.index_bytes)?;
     let (mut manifest, entries) = Manifest::parse(&**source, &header, options.index_bytes)?;
-    let dictionary = match manifest.dictionary.take() {
-        None => None,
-        Some(bytes) => match Dictionary::new(bytes) {
-            Some(dictionary) => Some(dictionary),
-            None => return Err(Error::corrupt("manifest", manifest_offset, "invalid dictionary")),
-        },
-    };
+    let invalid = || Error::corrupt("manifest", manifest_offset, "invalid dictionary");
+    let dictionary = manifest.dictionary.take().map(|bytes| Dictionary::new(bytes).ok_or_else(invalid)).transpose()?;
     let mut info = describe(&manifest, source.len());
     let encryption = match &options.key {
         _ if !manifest.encrypted => Encryption::None,
@@ -99,13 +93,13 @@ pub fn probe(source: &Arc<dyn ReadAt>, options: &OpenOptions) -> Result<Option<T
 }
 
 fn describe(manifest: &Manifest, archive_bytes: u64) -> Info {
-    let chunks = manifest.chunks();
+    let Manifest { chunks, blocks, .. } = manifest;
     Info {
         container: if manifest.is_version_1 { Container::Nra1 } else { Container::Nra4 },
         archive_bytes,
         chunk_bytes: Some(chunks.iter().map(|chunk| chunk.size).fold(0, u64::saturating_add)),
-        stored_bytes: Some(manifest.blocks.iter().map(|block| block.stored_len).fold(0, u64::saturating_add)),
-        blocks: Some(manifest.blocks.len() as u64),
+        stored_bytes: Some(blocks.iter().map(|block| block.stored_len).fold(0, u64::saturating_add)),
+        blocks: Some(blocks.len() as u64),
         chunks: Some(chunks.len() as u64),
         encrypted: manifest.encrypted,
         message: manifest.name.clone(),
@@ -144,9 +138,7 @@ impl Nra4 {
     ///
     /// Earlier versions never checked it.
     fn check_footer(&self, monitor: &dyn Monitor) -> Result<Option<Damage>> {
-        let damage = |offset, detail: String| {
-            Ok(Some(Damage { structure: "footer".into(), offset, detail, entries: Vec::new(), entry_count: 0, is_certain: true }))
-        };
+        let damage = |offset, detail: String| Ok(Some(Damage::new("footer", offset, detail)));
         let len = self.source.len();
         let ends = self.manifest.blocks.iter().map(|block| block.offset.saturating_add(block.stored_len));
         let end = ends.fold(self.header.manifest_end(), u64::max);
@@ -212,9 +204,7 @@ impl TableBackend for Nra4 {
                 other => {
                     // The first block does not count, as many files share it.
                     cost = cost.saturating_add(if other.is_some() { block.raw_len.into() } else { 0 });
-                    if cost > max_cost {
-                        return Err(Error::Limit { what: "length of the blocks of a file", found: cost, limit: max_cost });
-                    }
+                    limits::check("length of the blocks of a file", cost, max_cost)?;
                     self.blocks.read(number, block)?
                 }
             };
@@ -246,7 +236,8 @@ impl TableBackend for Nra4 {
         for &number in self.recipe(member)?.chunks() {
             let Some(&Chunk { block: number, .. }) = self.manifest.chunk(number) else { continue };
             let block = &self.manifest.blocks[number as usize];
-            let cached = self.quick_checks.lock().unwrap_or_else(PoisonError::into_inner).get(&number).cloned();
+            let quick_checks = || self.quick_checks.lock().unwrap_or_else(PoisonError::into_inner);
+            let cached = quick_checks().get(&number).cloned();
             let damage = match cached {
                 Some(damage) => damage,
                 None => {
@@ -255,7 +246,7 @@ impl TableBackend for Nra4 {
                         Err(Error::Corrupt { detail, .. }) => Some(detail),
                         Err(error) => return Err(error),
                     };
-                    self.quick_checks.lock().unwrap_or_else(PoisonError::into_inner).insert(number, damage.clone());
+                    quick_checks().insert(number, damage.clone());
                     damage
                 }
             };

@@ -29,7 +29,6 @@ pub(super) fn parse_messagepack(reader: &mut MessagePackReader<'_>, builder: &mu
     }
 }
 
-/// Parses a JSON manifest.
 pub(super) fn parse_json(bytes: &[u8], builder: &mut ManifestBuilder) -> Result<(), String> {
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
     Root(builder).deserialize(&mut deserializer).and_then(|()| deserializer.end()).map_err(|error| error.to_string())
@@ -110,7 +109,7 @@ seed!(Root, (), "a manifest", {
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
         require_next(&mut seq, value::<IgnoredAny>(), "version")?;
         let is_version_1 = require_next(&mut seq, Summary(self.0), "summary")?;
-        self.0.manifest().is_version_1 = is_version_1;
+        self.0.manifest.is_version_1 = is_version_1;
         if is_version_1 {
             require_next(&mut seq, Spaces(self.0), "list of spaces")?;
         } else {
@@ -130,7 +129,7 @@ seed!(Root, (), "a manifest", {
             match field {
                 Field::Summary => summary = map.next_value_seed(Summary(self.0)).map(|_| true)?,
                 Field::Spaces => {
-                    self.0.manifest().is_version_1 = true;
+                    self.0.manifest.is_version_1 = true;
                     table = map.next_value_seed(Spaces(self.0)).map(|()| true)?;
                 }
                 Field::ChunkTable => table = map.next_value_seed(ChunkTable(self.0)).map(|()| true)?,
@@ -148,7 +147,7 @@ struct Summary<'a>(&'a mut ManifestBuilder);
 
 seed!(Summary, bool, "a summary", {
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<bool, A::Error> {
-        self.0.manifest().name = require_next(&mut seq, value::<String>(), "name")?;
+        self.0.manifest.name = require_next(&mut seq, value::<String>(), "name")?;
         require_next(&mut seq, value::<IgnoredAny>(), "number of files")?;
         if seq.next_element::<IgnoredAny>()?.is_none() {
             return Ok(true);
@@ -156,7 +155,7 @@ seed!(Summary, bool, "a summary", {
         for what in ["ratio", "original bytes", "stored bytes"] {
             require_next(&mut seq, value::<IgnoredAny>(), what)?;
         }
-        self.0.manifest().encrypted = seq.next_element()?.unwrap_or_default();
+        self.0.manifest.encrypted = seq.next_element()?.unwrap_or_default();
         expect_end(&mut seq, "the summary")?;
         Ok(false)
     }
@@ -165,8 +164,8 @@ seed!(Summary, bool, "a summary", {
         let mut is_version_1 = true;
         while let Some(field) = map.next_key()? {
             match field {
-                Field::Name => self.0.manifest().name = map.next_value()?,
-                Field::Encrypted => self.0.manifest().encrypted = map.next_value()?,
+                Field::Name => self.0.manifest.name = map.next_value()?,
+                Field::Encrypted => self.0.manifest.encrypted = map.next_value()?,
                 other => {
                     is_version_1 &= !matches!(other, Field::TotalChunks);
                     map.next_value::<IgnoredAny>()?;
@@ -187,7 +186,7 @@ seed!(Dictionary, (), "a dictionary in base64", {
     fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<(), E> {
         if !text.is_empty() {
             let bytes = base64::engine::general_purpose::STANDARD.decode(text);
-            self.0.manifest().dictionary = Some(bytes.map_err(|error| E::custom(format_args!("dictionary: {error}")))?);
+            self.0.manifest.dictionary = Some(bytes.map_err(|error| E::custom(format_args!("dictionary: {error}")))?);
         }
         Ok(())
     }
@@ -264,7 +263,6 @@ fn read_chunk_field<'de, A: MapAccess<'de>>(map: &mut A, field: Field, stored: &
     Ok(1)
 }
 
-/// Reads the hash of a chunk.
 struct ChunkHashText;
 
 impl<'de> DeserializeSeed<'de> for ChunkHashText {
@@ -421,10 +419,10 @@ seed!(Spaces, (), "a list of spaces", {
             // name of the model.
             let model = space.model_uri.replace(';', "%3B");
             let value = format!("model={model};dimension={}", space.dimension).into_bytes();
-            let attributes = &mut self.0.manifest().attributes;
+            let attributes = &mut self.0.manifest.attributes;
             attributes.push(embedding_attribute(&space.id, value)?);
         }
-        let attributes = &mut self.0.manifest().attributes;
+        let attributes = &mut self.0.manifest.attributes;
         attributes.sort();
         attributes.dedup_by(|a, b| a.name == b.name);
         Ok(())

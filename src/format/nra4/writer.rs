@@ -33,13 +33,11 @@ use nra_core::zeros::each_zero;
 const BLOCK_RAW_LEN: usize = 4 << 20;
 /// Minimum length of a chunk, bytes.
 const MIN_CHUNK_LEN: usize = 2 << 10;
-/// Average length of a chunk, bytes.
 const AVERAGE_CHUNK_LEN: usize = 8 << 10;
 /// Maximum length of a chunk, bytes.
 const MAX_CHUNK_LEN: usize = 64 << 10;
 /// Length of the content that is collected before it is split into chunks, bytes.
 const CONTENT_BUFFER_LEN: usize = 1 << 20;
-/// Version in the manifest.
 const MANIFEST_VERSION: &str = "3.0.0-beta";
 
 /// The compression of blocks.
@@ -109,7 +107,6 @@ pub struct Writer<W> {
     open_entry: Option<OpenEntry>,
 }
 
-/// A full block.
 struct FullBlock {
     content: Vec<u8>,
     chunks: Vec<(blake3::Hash, Range<usize>)>,
@@ -171,14 +168,12 @@ impl RecordList {
         rmp_serde::encode::write(&mut self.bytes, record).map_err(encode_error)
     }
 
-    /// Adds a record as a map.
     fn push_map(&mut self, record: &FileRecord<'_>) -> Result<()> {
         self.increment_count()?;
         let mut serializer = rmp_serde::Serializer::new(&mut self.bytes).with_struct_map();
         record.serialize(&mut serializer).map_err(encode_error)
     }
 
-    /// Appends the array to `bytes`.
     fn append_to(&self, bytes: &mut Vec<u8>) {
         bytes.push(0xdd);
         bytes.extend_from_slice(&self.count.to_be_bytes());
@@ -197,8 +192,7 @@ impl<W: Write + Seek> Writer<W> {
         if let Codec::Zstd(level) = options.codec
             && !levels.contains(&level)
         {
-            let detail = format!("invalid zstd level {level} (valid: {} to {})", levels.start(), levels.end());
-            return Err(Error::Usage { detail });
+            return Err(Error::usage(format!("invalid zstd level {level} (valid: {} to {})", levels.start(), levels.end())));
         }
         out.write_all(&[0; HEADER_LEN as usize]).map_err(write_error)?;
         // Only the cipher keeps the key.
@@ -250,9 +244,7 @@ impl<W: Write + Seek> Writer<W> {
     /// `Usage` if the previous entry is not finished.
     pub fn start_entry(&mut self, entry: &Entry) -> Result<()> {
         if self.open_entry.is_some() {
-            return Err(Error::Usage {
-                detail: format!("cannot start entry {}: the previous entry is not finished", entry.path),
-            });
+            return Err(Error::usage(format!("cannot start entry {}: the previous entry is not finished", entry.path)));
         }
         self.open_entry = Some(OpenEntry { entry: entry.clone(), size: 0, pending: Vec::new(), recipe: Vec::new() });
         Ok(())
@@ -266,7 +258,7 @@ impl<W: Write + Seek> Writer<W> {
     pub fn write(&mut self, mut content: &[u8]) -> Result<()> {
         while !content.is_empty() {
             let file = self.open_entry.as_mut().filter(|file| file.entry.kind == Kind::File);
-            let file = file.ok_or_else(|| Error::Usage { detail: "cannot write content: no file was started".into() })?;
+            let file = file.ok_or_else(|| Error::usage("cannot write content: no file was started"))?;
             let (now, later) = content.split_at(content.len().min(CONTENT_BUFFER_LEN - file.pending.len()));
             file.pending.extend_from_slice(now);
             file.size += now.len() as u64;
@@ -295,7 +287,7 @@ impl<W: Write + Seek> Writer<W> {
     pub fn finish_entry(&mut self) -> Result<()> {
         self.split_into_chunks(true)?;
         let Some(OpenEntry { entry, size, recipe, .. }) = self.open_entry.take() else {
-            return Err(Error::Usage { detail: "cannot finish an entry: none was started".into() });
+            return Err(Error::usage("cannot finish an entry: none was started"));
         };
         self.stats.entries += 1;
         self.stats.content_bytes += size;
@@ -326,7 +318,7 @@ impl<W: Write + Seek> Writer<W> {
     /// `Usage` if an entry is not finished; `Io` if `out` cannot be written.
     pub fn finish(mut self) -> Result<(W, WriterStats)> {
         if self.open_entry.is_some() {
-            return Err(Error::Usage { detail: "cannot finish the archive: an entry is not finished".into() });
+            return Err(Error::usage("cannot finish the archive: an entry is not finished"));
         }
         self.close_block()?;
         while self.write_next_block()? {}
@@ -428,22 +420,17 @@ impl<W: Write + Seek> Writer<W> {
     }
 }
 
-/// Encodes the content of a block.
 fn encode(content: &[u8], codec: Codec, cipher: Option<&Cipher>) -> Result<Vec<u8>> {
-    let mut stored = match codec {
-        Codec::Zstd(_) => vec![tag::ZSTD],
-        Codec::Lz4 => vec![tag::LZ4],
-    };
-    match codec {
+    let stored = match codec {
         Codec::Zstd(level) => {
             let mut frame = Vec::with_capacity(zstd_safe::compress_bound(content.len()));
             let mut context = CCtx::try_create().ok_or_else(|| write_error(io::ErrorKind::OutOfMemory.into()))?;
             let compressed = context.compress(&mut frame, content, level);
             compressed.map_err(|code| write_error(io::Error::other(zstd_safe::get_error_name(code))))?;
-            stored.extend_from_slice(&frame);
+            [&[tag::ZSTD], &frame[..]].concat()
         }
-        Codec::Lz4 => stored.extend_from_slice(&lz4_flex::block::compress_prepend_size(content)),
-    }
+        Codec::Lz4 => [&[tag::LZ4], &lz4_flex::block::compress_prepend_size(content)[..]].concat(),
+    };
     match cipher {
         Some(cipher) => cipher.encrypt(&stored),
         None => Ok(stored),

@@ -217,7 +217,6 @@ fn archive_info(shard: &Shard) -> Result<Info> {
     })
 }
 
-/// Returns a reference to the content of an entry.
 fn content_ref(number: usize, entry: &IndexEntry) -> ContentRef {
     let number = number as u64;
     ContentRef { number, place: (entry.data_offset, number), size: entry.content_len }

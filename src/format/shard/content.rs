@@ -11,10 +11,6 @@ const MAX_ZSTD_RATIO: u64 = (128 << 10) / 4;
 const MAX_LZ4_RATIO: u64 = 255;
 
 /// Returns the compression of an entry, or `None` if it is uncompressed.
-///
-/// # Errors
-///
-/// The reason as text if its flags contradict each other.
 pub(super) fn compression(header: &Header, entry: &IndexEntry) -> Result<Option<Compression>, String> {
     if !entry.is_compressed() {
         return Ok(None);
@@ -34,20 +30,12 @@ pub(super) fn compression(header: &Header, entry: &IndexEntry) -> Result<Option<
 }
 
 /// Returns the length of compressed content.
-///
-/// # Errors
-///
-/// The reason as text if it is above the limit.
 pub(super) fn checked_len(entry: &IndexEntry) -> Result<usize, String> {
     let len = usize::try_from(entry.content_len).ok().filter(|_| entry.content_len <= MAX_CONTENT_LEN);
     len.ok_or_else(|| format!("{} bytes of content, more than the limit of {MAX_CONTENT_LEN}", entry.content_len))
 }
 
 /// Decompresses the stored bytes of an entry and checks length and checksum.
-///
-/// # Errors
-///
-/// The reason as text.
 pub(super) fn decompress_entry(header: &Header, entry: &IndexEntry, stored: Vec<u8>) -> Result<Vec<u8>, String> {
     let Some(compression) = compression(header, entry)? else {
         check_checksum(header, entry, crc32c::crc32c(&stored))?;
@@ -71,19 +59,11 @@ pub(super) fn decompress_entry(header: &Header, entry: &IndexEntry, stored: Vec<
 }
 
 /// Returns an upper bound for the stored bytes that the first `len` bytes of the content need.
-///
-/// # Errors
-///
-/// As [`compression`].
 pub(super) fn stored_len_for_prefix(header: &Header, entry: &IndexEntry, len: usize) -> Result<usize, String> {
     Ok(if compression(header, entry)?.is_some() { len.saturating_add(PREFIX_SLACK) } else { len })
 }
 
 /// Decompresses the first `len` bytes of the content, which must have as many. No checksum is compared.
-///
-/// # Errors
-///
-/// The reason as text.
 pub(super) fn decompress_prefix_of_entry(
     header: &Header,
     entry: &IndexEntry,

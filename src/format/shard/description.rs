@@ -14,10 +14,6 @@ struct DescriptionOnly {
 }
 
 /// Checks that metadata, which start at `offset`, are JSON.
-///
-/// # Errors
-///
-/// `Corrupt` if they are not.
 pub(super) fn check(offset: u64, metadata: &[u8]) -> Result<()> {
     serde_json::from_slice::<IgnoredAny>(metadata)
         .map(drop)

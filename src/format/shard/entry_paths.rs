@@ -3,8 +3,8 @@
 //! Specification: shard.md, section 4.
 
 use crate::Shard;
-use nra_core::error::{Error, Result};
-use nra_core::limits::MAX_OFFSET;
+use nra_core::error::Result;
+use nra_core::limits::{self, MAX_OFFSET};
 use nra_core::path::{self, Quoted};
 use nra_core::table::{Cleaned, Table, clean};
 
@@ -29,10 +29,6 @@ pub(super) struct EntryPaths {
 
 impl EntryPaths {
     /// Checks the names of `shard`.
-    ///
-    /// # Errors
-    ///
-    /// `Limit` if the total size of the contents is too large.
     pub(super) fn of(shard: &Shard) -> Result<Self> {
         let (mut kept, mut kept_bytes, mut dropped) = (Vec::new(), 0u64, 0u64);
         let (mut content_bytes, mut path_bytes, mut slashes) = (0u64, 0u64, 0u64);
@@ -64,9 +60,7 @@ impl EntryPaths {
                 }
             }
         }
-        if content_bytes > MAX_OFFSET {
-            return Err(Error::Limit { what: "sum of the sizes", found: content_bytes, limit: MAX_OFFSET });
-        }
+        limits::check("sum of the sizes", content_bytes, MAX_OFFSET)?;
         let mut remarks = Vec::new();
         if escaped > 0 {
             let subject = match escaped {

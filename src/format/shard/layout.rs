@@ -4,10 +4,11 @@
 
 pub use nra_core::container::Role;
 use nra_core::error::{Error, Result};
+use nra_core::layout::Field;
+use nra_core::{limits, stored_numbers};
 
 /// First bytes of a file.
 pub(crate) const MAGIC: [u8; 4] = *b"SHRD";
-/// The supported version.
 const VERSION: u8 = 2;
 /// Length of the header, bytes.
 pub const HEADER_LEN: usize = 64;
@@ -76,7 +77,7 @@ impl Compression {
 }
 
 /// The header: the first 64 bytes of a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Header {
     /// Profile.
     pub role: Role,
@@ -100,6 +101,20 @@ pub struct Header {
     pub reserved: [u8; 16],
 }
 
+/// Field of the header: length of an index record.
+const RECORD_LEN: Field<2> = Field { offset: 10 };
+
+stored_numbers!(Header {
+    flags: 6,
+    alignment: 8,
+    compression_default: 9,
+    entry_count: 12,
+    names_offset: 16,
+    data_offset: 24,
+    metadata_offset: 32,
+    file_len: 40,
+});
+
 impl Header {
     /// Parses the header of a file of `file_len` bytes and checks it as far as possible without the rest.
     ///
@@ -114,26 +129,14 @@ impl Header {
         if bytes[4] != VERSION {
             return Err(Error::Unsupported { what: "Shard version", found: bytes[4].to_string(), known: VERSION.to_string() });
         }
-        let header = Self {
-            role: Role(bytes[5]),
-            flags: u16_at(bytes, 6),
-            alignment: bytes[8],
-            compression_default: bytes[9],
-            entry_count: u32_at(bytes, 12),
-            names_offset: u64_at(bytes, 16),
-            data_offset: u64_at(bytes, 24),
-            metadata_offset: u64_at(bytes, 32),
-            file_len: u64_at(bytes, 40),
-            reserved: *bytes.last_chunk().expect("the header is longer"),
-        };
-        let record_len = u16_at(bytes, 10);
+        let reserved = *bytes.last_chunk().expect("the header is longer");
+        let mut header = Self { role: Role(bytes[5]), reserved, ..Self::default() };
+        header.get_numbers(bytes);
+        let record_len = RECORD_LEN.number::<u16>(bytes);
         if usize::from(record_len) != INDEX_ENTRY_LEN {
             return damaged(format!("index records of {record_len} bytes, {INDEX_ENTRY_LEN} expected"));
         }
-        if header.entry_count > MAX_ENTRIES {
-            let (found, limit) = (header.entry_count.into(), MAX_ENTRIES.into());
-            return Err(Error::Limit { what: "number of entries", found, limit });
-        }
+        check_count(header.entry_count)?;
         if header.file_len != file_len {
             return damaged(format!("a length of {} bytes expected, the file has {file_len}", header.file_len));
         }
@@ -148,10 +151,7 @@ impl Header {
                 header.index_end()
             ));
         }
-        let names_len = header.data_offset - header.names_offset;
-        if names_len > MAX_NAMES_LEN {
-            return Err(Error::Limit { what: "length of the names", found: names_len, limit: MAX_NAMES_LEN });
-        }
+        check_names_len(header.data_offset - header.names_offset)?;
         Ok(header)
     }
 
@@ -161,15 +161,8 @@ impl Header {
         bytes[..4].copy_from_slice(&MAGIC);
         bytes[4] = VERSION;
         bytes[5] = self.role.0;
-        bytes[6..8].copy_from_slice(&self.flags.to_le_bytes());
-        bytes[8] = self.alignment;
-        bytes[9] = self.compression_default;
-        bytes[10..12].copy_from_slice(&(INDEX_ENTRY_LEN as u16).to_le_bytes());
-        bytes[12..16].copy_from_slice(&self.entry_count.to_le_bytes());
-        bytes[16..24].copy_from_slice(&self.names_offset.to_le_bytes());
-        bytes[24..32].copy_from_slice(&self.data_offset.to_le_bytes());
-        bytes[32..40].copy_from_slice(&self.metadata_offset.to_le_bytes());
-        bytes[40..48].copy_from_slice(&self.file_len.to_le_bytes());
+        RECORD_LEN.put_number(&mut bytes, INDEX_ENTRY_LEN as u16);
+        self.put_numbers(&mut bytes);
         bytes[48..].copy_from_slice(&self.reserved);
         bytes
     }
@@ -196,7 +189,7 @@ pub(crate) fn aligned(offset: u64, alignment: u8) -> Option<u64> {
 }
 
 /// One record of the index.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct IndexEntry {
     /// Stored xxHash64 (seed 0) of the name.
     pub name_hash: u64,
@@ -220,36 +213,31 @@ pub struct IndexEntry {
     pub tags: u16,
 }
 
+stored_numbers!(IndexEntry {
+    name_hash: 0,
+    name_offset: 8,
+    name_len: 12,
+    flags: 14,
+    data_offset: 16,
+    stored_len: 24,
+    content_len: 32,
+    checksum: 40,
+    content_type: 44,
+    tags: 46,
+});
+
 impl IndexEntry {
     /// Parses a record.
     pub fn parse(bytes: &[u8; INDEX_ENTRY_LEN]) -> Self {
-        Self {
-            name_hash: u64_at(bytes, 0),
-            name_offset: u32_at(bytes, 8),
-            name_len: u16_at(bytes, 12),
-            flags: u16_at(bytes, 14),
-            data_offset: u64_at(bytes, 16),
-            stored_len: u64_at(bytes, 24),
-            content_len: u64_at(bytes, 32),
-            checksum: u32_at(bytes, 40),
-            content_type: u16_at(bytes, 44),
-            tags: u16_at(bytes, 46),
-        }
+        let mut entry = Self::default();
+        entry.get_numbers(bytes);
+        entry
     }
 
     /// Returns the bytes of the record.
     pub fn encode(&self) -> [u8; INDEX_ENTRY_LEN] {
         let mut bytes = [0; INDEX_ENTRY_LEN];
-        bytes[..8].copy_from_slice(&self.name_hash.to_le_bytes());
-        bytes[8..12].copy_from_slice(&self.name_offset.to_le_bytes());
-        bytes[12..14].copy_from_slice(&self.name_len.to_le_bytes());
-        bytes[14..16].copy_from_slice(&self.flags.to_le_bytes());
-        bytes[16..24].copy_from_slice(&self.data_offset.to_le_bytes());
-        bytes[24..32].copy_from_slice(&self.stored_len.to_le_bytes());
-        bytes[32..40].copy_from_slice(&self.content_len.to_le_bytes());
-        bytes[40..44].copy_from_slice(&self.checksum.to_le_bytes());
-        bytes[44..46].copy_from_slice(&self.content_type.to_le_bytes());
-        bytes[46..48].copy_from_slice(&self.tags.to_le_bytes());
+        self.put_numbers(&mut bytes);
         bytes
     }
 
@@ -264,16 +252,12 @@ impl IndexEntry {
     }
 }
 
-fn u16_at(bytes: &[u8], at: usize) -> u16 {
-    u16::from_le_bytes(*bytes[at..].first_chunk().expect("within the fixed layout"))
+pub(crate) fn check_count(entries: u32) -> Result<()> {
+    limits::check("number of entries", entries.into(), MAX_ENTRIES.into())
 }
 
-fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    u32::from_le_bytes(*bytes[at..].first_chunk().expect("within the fixed layout"))
-}
-
-fn u64_at(bytes: &[u8], at: usize) -> u64 {
-    u64::from_le_bytes(*bytes[at..].first_chunk().expect("within the fixed layout"))
+pub(crate) fn check_names_len(len: u64) -> Result<()> {
+    limits::check("length of the names", len, MAX_NAMES_LEN)
 }
 
 #[cfg(test)]

@@ -11,9 +11,10 @@ use xxhash_rust::xxh64::xxh64;
 use crate::content;
 use crate::entry_paths::quote_name;
 use crate::layout::{
-    HEADER_LEN, Header, INDEX_ENTRY_LEN, IndexEntry, MAGIC, MAX_CONTENT_LEN, MAX_ENTRIES, MAX_NAMES_LEN, Role, aligned, flags,
+    HEADER_LEN, Header, INDEX_ENTRY_LEN, IndexEntry, MAGIC, MAX_CONTENT_LEN, MAX_ENTRIES, Role, aligned, check_names_len, flags,
 };
 use nra_core::error::{Error, Result};
+use nra_core::limits::{self, to_len};
 use nra_core::source::ReadAt;
 
 /// Bytes read at a time for the checksum of a long entry.
@@ -102,10 +103,7 @@ impl Shard {
     /// `Corrupt` if they do not follow the content; `Limit`; `Io`.
     pub fn metadata(&self) -> Result<Option<Vec<u8>>> {
         let Some(Range { start, end }) = self.metadata_range()? else { return Ok(None) };
-        let limit = MAX_CONTENT_LEN;
-        let found = end - start;
-        let len = usize::try_from(found).ok().filter(|_| found <= limit);
-        let mut bytes = vec![0; len.ok_or(Error::Limit { what: "length of the metadata", found, limit })?];
+        let mut bytes = vec![0; to_len("length of the metadata", end - start, MAX_CONTENT_LEN)?];
         self.source.read_exact_at(start, &mut bytes)?;
         Ok(Some(bytes))
     }
@@ -147,10 +145,9 @@ impl Shard {
         if entry.is_compressed() {
             content::checked_len(entry).map_err(|detail| self.damaged(number, &detail))?;
         }
-        let len = usize::try_from(entry.stored_len).ok().filter(|_| longest <= limit);
-        let len = len.ok_or(Error::Limit { what: "length of the content", found: longest, limit })?;
+        limits::check("length of the content", longest, limit)?;
         self.check_uncompressed_len(number)?;
-        let mut stored = vec![0; len];
+        let mut stored = vec![0; to_len("length of the content", entry.stored_len, limit)?];
         self.source.read_exact_at(entry.data_offset, &mut stored)?;
         let content = content::decompress_entry(&self.header, entry, stored).map_err(|detail| self.damaged(number, &detail))?;
         self.verified[number].store(true, Ordering::Relaxed);
@@ -220,7 +217,7 @@ impl Shard {
         if file.len() as u64 != self.header.file_len {
             let detail =
                 format!("cannot return a slice: {} bytes passed for a file of {} bytes", file.len(), self.header.file_len);
-            return Err(Error::Usage { detail });
+            return Err(Error::usage(detail));
         }
         let Some(range) = self.uncompressed_range(number)? else { return Ok(None) };
         let index = |offset| usize::try_from(offset).expect("at most the length of the slice");
@@ -329,7 +326,6 @@ struct NameLookup {
     /// For each entry, the high bits of the hash and the number, sorted by these bits, the name and the
     /// number. Sorting by name keeps look-ups fast even if many names have the same hash.
     words: Vec<u64>,
-    /// Entries with a wrong hash in the file.
     wrong_hashes: Option<AffectedEntries>,
     /// Entries with the name of a preceding entry.
     duplicates: Option<AffectedEntries>,
@@ -362,7 +358,6 @@ fn number_of(word: u64) -> usize {
     usize::try_from(word & ((1 << NUMBER_BITS) - 1)).expect("less than the limit of entries")
 }
 
-/// Reads the index.
 fn read_index(source: &dyn ReadAt, header: &Header) -> Result<Vec<IndexEntry>> {
     let count = header.entry_count as usize;
     let mut entries = Vec::with_capacity(count);
@@ -425,9 +420,7 @@ fn read_names(source: &dyn ReadAt, header: &Header, entries: &[IndexEntry]) -> R
         total_len += u64::from(entry.name_len);
     }
     // Only overlapping names can exceed the limit. Many records that share a long name would be slow.
-    if total_len > MAX_NAMES_LEN {
-        return Err(Error::Limit { what: "length of the names", found: total_len, limit: MAX_NAMES_LEN });
-    }
+    check_names_len(total_len)?;
     let mut names = vec![0; usize::try_from(used_len).expect("at most the limit of the names")];
     source.read_exact_at(header.names_offset, &mut names)?;
     Ok(names)

@@ -10,10 +10,11 @@ use std::io::{Seek, SeekFrom, Write};
 use xxhash_rust::xxh64::xxh64;
 
 use crate::layout::{
-    Compression, HEADER_LEN, Header, INDEX_ENTRY_LEN, IndexEntry, MAX_CONTENT_LEN, MAX_ENTRIES, MAX_NAMES_LEN, Role, aligned,
+    Compression, HEADER_LEN, Header, INDEX_ENTRY_LEN, IndexEntry, MAX_CONTENT_LEN, Role, aligned, check_count, check_names_len,
     flags, index_end,
 };
 use nra_core::error::{Error, Result, Subject};
+use nra_core::limits;
 use nra_core::zeros::each_zero;
 
 /// Valid alignments of entries, bytes; 0 = none.
@@ -157,7 +158,7 @@ impl<W: Write + Seek> ShardWriter<W> {
     pub fn create(mut out: W, style: Style, layout: Layout) -> Result<Self> {
         if !ALIGNMENTS.contains(&style.alignment) {
             let detail = format!("invalid alignment {} (valid: 0, 16, 32, 64)", style.alignment);
-            return Err(Error::Usage { detail });
+            return Err(Error::usage(detail));
         }
         let reserved = match &layout {
             Layout::Names(names) => {
@@ -230,18 +231,14 @@ impl<W: Write + Seek> ShardWriter<W> {
     /// As [`ShardWriter::add`].
     pub fn start_entry(&mut self, name: &[u8], fields: RecordFields) -> Result<()> {
         if self.open_entry.is_some() {
-            return Err(Error::Usage { detail: "cannot start an entry: the previous entry is not finished".into() });
+            return Err(Error::usage("cannot start an entry: the previous entry is not finished"));
         }
-        let found = name.len() as u64;
-        let limit = u16::MAX;
-        let name_len =
-            u16::try_from(name.len()).map_err(|_| Error::Limit { what: "length of a name", found, limit: limit.into() })?;
+        limits::check("length of a name", name.len() as u64, u16::MAX.into())?;
+        let name_len = u16::try_from(name.len()).expect("checked above");
         let name_offset = self.check_name(name)?;
-        let start = aligned(self.position, self.style.alignment).ok_or(Error::Limit {
-            what: "length of the file",
-            found: self.position,
-            limit: u64::MAX,
-        })?;
+        let (found, limit) = (self.position, u64::MAX);
+        let start = aligned(self.position, self.style.alignment);
+        let start = start.ok_or(Error::Limit { what: "length of the file", found, limit })?;
         self.put_zeros(start - self.position)?;
         self.used_names.insert(name.into());
         self.names.extend_from_slice(name);
@@ -254,11 +251,9 @@ impl<W: Write + Seek> ShardWriter<W> {
             name_len,
             flags: fields.flags & !flags::ENTRY_STORED,
             data_offset: start,
-            stored_len: 0,
-            content_len: 0,
-            checksum: 0,
             content_type: fields.content_type,
             tags: fields.tags,
+            ..IndexEntry::default()
         });
         Ok(())
     }
@@ -294,16 +289,16 @@ impl<W: Write + Seek> ShardWriter<W> {
     /// `Usage` if entries are missing or unfinished, or if a streamed file would have metadata; `Io`.
     pub fn finish(mut self, metadata: Option<&[u8]>) -> Result<W> {
         if self.open_entry.is_some() {
-            return Err(Error::Usage { detail: "cannot finish the file: an entry is not finished".into() });
+            return Err(Error::usage("cannot finish the file: an entry is not finished"));
         }
         if let Layout::Names(names) = &self.layout
             && names.len() != self.entries.len()
         {
             let detail = format!("cannot finish the file: {} entries expected, {} added", names.len(), self.entries.len());
-            return Err(Error::Usage { detail });
+            return Err(Error::usage(detail));
         }
         if metadata.is_some() && matches!(self.layout, Layout::Streaming(_)) {
-            return Err(Error::Usage { detail: "a streamed Shard file cannot have metadata".into() });
+            return Err(Error::usage("a streamed Shard file cannot have metadata"));
         }
         if self.style.padded_end {
             let end = aligned(self.position, self.style.alignment).unwrap_or(self.position);
@@ -350,23 +345,21 @@ impl<W: Write + Seek> ShardWriter<W> {
     fn check_name(&self, name: &[u8]) -> Result<u32> {
         let quoted = || nra_core::path::Quoted::new(name).to_string();
         if self.used_names.contains(name) {
-            return Err(Error::Usage { detail: format!("duplicate name {}", quoted()) });
+            return Err(Error::usage(format!("duplicate name {}", quoted())));
         }
         let count = self.entries.len() as u32 + 1;
         check_count(count)?;
         match &self.layout {
             Layout::Names(names) => {
                 if names.get(self.entries.len()).is_none_or(|expected| **expected != *name) {
-                    return Err(Error::Usage {
-                        detail: format!("unexpected name {}: not the next name of the layout", quoted()),
-                    });
+                    return Err(Error::usage(format!("unexpected name {}: not the next name of the layout", quoted())));
                 }
             }
             Layout::Streaming(expected) => {
                 let end = index_end(count) + (self.names.len() + name.len()) as u64 + u64::from(self.style.nul_terminated);
                 if end > self.data_offset || (self.style.limits_entry_count && count > *expected) {
                     let detail = format!("no space for entry {}: the file has space for {expected} entries", quoted());
-                    return Err(Error::Usage { detail });
+                    return Err(Error::usage(detail));
                 }
             }
         }
@@ -413,23 +406,8 @@ fn names_len(names: &[Box<[u8]>], nul_terminated: bool) -> u64 {
     names.iter().map(|name| name.len() as u64 + u64::from(nul_terminated)).sum()
 }
 
-fn check_count(count: u32) -> Result<()> {
-    if count <= MAX_ENTRIES {
-        return Ok(());
-    }
-    Err(Error::Limit { what: "number of entries", found: count.into(), limit: MAX_ENTRIES.into() })
-}
-
-fn check_names_len(len: u64) -> Result<()> {
-    if len <= MAX_NAMES_LEN {
-        Ok(())
-    } else {
-        Err(Error::Limit { what: "length of the names", found: len, limit: MAX_NAMES_LEN })
-    }
-}
-
 fn no_open_entry() -> Error {
-    Error::Usage { detail: "no entry was started".into() }
+    Error::usage("no entry was started")
 }
 
 fn write_error(source: std::io::Error) -> Error {

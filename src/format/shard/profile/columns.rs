@@ -26,7 +26,6 @@ const ENCODINGS: [&str; 5] = ["plain", "dictionary", "run-length", "delta", "spl
 /// Length to which writers cut texts in statistics, bytes.
 const CUT_TEXT_LEN: usize = 64;
 
-/// A column of the table.
 struct Column {
     name: String,
     dtype: String,

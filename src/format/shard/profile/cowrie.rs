@@ -7,7 +7,6 @@ use super::tensor;
 
 /// First bytes of a record.
 pub const MAGIC: [u8; 2] = *b"SJ";
-/// The supported version.
 const VERSION: u8 = 2;
 /// Flag of a compressed record.
 const COMPRESSED: u8 = 0x01;
@@ -20,9 +19,7 @@ const MAX_DEPTH: usize = 1_000;
 
 /// The reason why parsing ends early.
 enum ParseError {
-    /// There are no more bytes.
     UnexpectedEnd,
-    /// The bytes are invalid.
     Invalid(String),
     /// A value with this unsupported tag, whose length is unknown.
     UnknownTag(u8),
@@ -71,7 +68,6 @@ impl<'a> Bytes<'a> {
 
 /// The start of a value.
 enum Element {
-    /// A complete value.
     Value(ValueType),
     /// A list of this many values.
     List(u64),
@@ -164,10 +160,6 @@ fn parse_value(bytes: &mut Bytes<'_>, value_type: &mut Option<ValueType>) -> Par
 }
 
 /// Parses a record or, unless `is_whole`, its first bytes.
-///
-/// # Errors
-///
-/// The reason as text if it is invalid.
 pub fn parse(bytes: &[u8], is_whole: bool) -> Result<SampleRecord, String> {
     let mut record = SampleRecord { format: "Cowrie", ..SampleRecord::default() };
     let mut bytes = Bytes(bytes);
@@ -225,7 +217,6 @@ mod tests {
 
     use super::*;
 
-    /// An example record.
     const EXAMPLE: &[u8] = b"SJ\x02\0\x02\x05input\x06target\xd2\x00\xc3\x41\x42\x43\x01\x40";
 
     fn type_of(value: &[u8]) -> Result<String, String> {

@@ -36,7 +36,6 @@ impl Channel {
         }
     }
 
-    /// Returns the length of one step, bytes.
     fn step_len(&self) -> Option<u64> {
         product(&self.shape)?.checked_mul(size_of(&self.dtype)?)
     }
@@ -48,7 +47,6 @@ struct Series {
     kind: &'static str,
     elements: Option<Elements>,
     modality: Option<String>,
-    /// A problem with the entry.
     problem: Option<String>,
 }
 

@@ -11,10 +11,6 @@ pub const MAX_JSON_LEN: u64 = 4 << 20;
 const MAX_SHOWN: usize = 50;
 
 /// Parses JSON that starts at `offset` in the file.
-///
-/// # Errors
-///
-/// `Corrupt` if it is invalid.
 pub fn parse(structure: &'static str, offset: u64, bytes: &[u8]) -> Result<Value> {
     serde_json::from_slice(bytes).map_err(|error| Error::corrupt(structure, offset, format!("invalid JSON: {error}")))
 }

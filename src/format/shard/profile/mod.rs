@@ -27,6 +27,7 @@ use serde_json::Value;
 use crate::{Role, Shard};
 use nra_core::description::Description;
 use nra_core::error::{Error, Result};
+use nra_core::limits;
 
 /// The content type of entries without one (shard.md, section 1.3).
 const UNTYPED: u16 = 0;
@@ -95,10 +96,6 @@ pub struct Profile {
 
 impl Profile {
     /// Reads the metadata and the JSON entries of the role.
-    ///
-    /// # Errors
-    ///
-    /// Only `Io`. Damage is reported by [`Profile::describe_file`].
     pub fn read(shard: &Shard) -> Result<Self> {
         let mut problems = Vec::new();
         let metadata = value_or_problem(metadata(shard), &mut problems)?;
@@ -114,10 +111,6 @@ impl Profile {
     }
 
     /// Describes an entry. Returns `None` if nothing is known about it.
-    ///
-    /// # Errors
-    ///
-    /// `Corrupt` if its header contradicts the profile; `Io`.
     ///
     /// # Panics
     ///
@@ -149,10 +142,6 @@ impl Profile {
     }
 
     /// Describes the file.
-    ///
-    /// # Errors
-    ///
-    /// Only `Io`.
     pub fn describe_file(&self, shard: &Shard) -> Result<Description> {
         let mut table = Description::new(self.role.name().unwrap_or("Shard"), &[]);
         self.reader.describe_file(shard, &mut table)?;
@@ -205,14 +194,10 @@ fn type_name(number: u16) -> String {
 /// Reads the metadata. Returns `Null` if there are none.
 fn metadata(shard: &Shard) -> Result<Value> {
     let Some(range) = shard.metadata_range()? else { return Ok(Value::Null) };
-    let (found, limit) = (range.end - range.start, json::MAX_JSON_LEN);
-    if found > limit {
-        return Err(Error::Limit { what: "length of the metadata", found, limit });
-    }
+    limits::check("length of the metadata", range.end - range.start, json::MAX_JSON_LEN)?;
     shard.metadata()?.map_or(Ok(Value::Null), |bytes| json::parse(METADATA, range.start, &bytes))
 }
 
-/// Reads an entry as JSON.
 fn entry_json(shard: &Shard, number: usize, structure: &'static str) -> Result<Value> {
     json::parse(structure, shard.entries()[number].data_offset, &shard.read(number, json::MAX_JSON_LEN)?)
 }

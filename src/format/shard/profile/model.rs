@@ -19,10 +19,6 @@ const SCALES_SUFFIXES: [&[u8]; 2] = [b".scales", b".scale"];
 pub struct Model;
 
 /// Reads the header of a tensor. Returns `None` if the entry is not a tensor.
-///
-/// # Errors
-///
-/// `Corrupt` if the content type is that of tensors and the header is invalid; `Io`.
 pub fn read_tensor(shard: &Shard, number: usize) -> Result<Option<Tensor>> {
     let entry = &shard.entries()[number];
     let is_declared = entry.content_type == TENSOR;

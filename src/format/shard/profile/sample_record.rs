@@ -79,10 +79,6 @@ impl fmt::Display for ValueType {
 }
 
 /// Parses a record or, unless `is_whole`, its first bytes.
-///
-/// # Errors
-///
-/// The reason as text if it is invalid.
 pub fn parse(bytes: &[u8], is_whole: bool) -> Result<SampleRecord, String> {
     if bytes.starts_with(&cowrie::MAGIC) {
         return cowrie::parse(bytes, is_whole);

@@ -7,76 +7,42 @@ use nra_core::description::{Elements, product};
 /// Longest header, bytes: 255 dimensions.
 pub const MAX_HEADER_LEN: usize = 4 + 255 * 8;
 
-/// Numbers and names of types. [`parse`] resolves the ambiguous number 3.
-const TYPE_NAMES: [(u8, &str); 17] = [
-    (0x01, "f32"),
-    (0x02, "f16"),
-    (0x03, "bf16"),
-    (0x04, "i8"),
-    (0x05, "i16"),
-    (0x06, "i32"),
-    (0x07, "i64"),
-    (0x08, "u8"),
-    (0x09, "u16"),
-    (0x0a, "u32"),
-    (0x0b, "u64"),
-    (0x0c, "f64"),
-    (0x10, "qint4"),
-    (0x11, "qint2"),
-    (0x12, "qint3"),
-    (0x13, "ternary"),
-    (0x14, "binary"),
-];
-/// Lengths of elements by type, bytes. Quantised elements take one byte each.
-const ELEMENT_LENS: [(&str, u64); 18] = [
-    ("f64", 8),
-    ("f32", 4),
-    ("f16", 2),
-    ("bf16", 2),
-    ("i64", 8),
-    ("i32", 4),
-    ("i16", 2),
-    ("i8", 1),
-    ("u64", 8),
-    ("u32", 4),
-    ("u16", 2),
-    ("u8", 1),
-    ("bool", 1),
-    ("qint4", 1),
-    ("qint2", 1),
-    ("qint3", 1),
-    ("ternary", 1),
-    ("binary", 1),
-];
-/// Long names of types that some writers use.
-const LONG_TYPE_NAMES: [(&str, &str); 12] = [
-    ("float64", "f64"),
-    ("float32", "f32"),
-    ("float16", "f16"),
-    ("bfloat16", "bf16"),
-    ("int64", "i64"),
-    ("int32", "i32"),
-    ("int16", "i16"),
-    ("int8", "i8"),
-    ("uint64", "u64"),
-    ("uint32", "u32"),
-    ("uint16", "u16"),
-    ("uint8", "u8"),
+/// Types: number, name, length of an element in bytes, and the long name that some writers use.
+/// Quantised elements take one byte each. [`parse`] resolves the ambiguous number 3.
+const TYPES: [(Option<u8>, &str, u64, &str); 18] = [
+    (Some(0x01), "f32", 4, "float32"),
+    (Some(0x02), "f16", 2, "float16"),
+    (Some(0x03), "bf16", 2, "bfloat16"),
+    (Some(0x04), "i8", 1, "int8"),
+    (Some(0x05), "i16", 2, "int16"),
+    (Some(0x06), "i32", 4, "int32"),
+    (Some(0x07), "i64", 8, "int64"),
+    (Some(0x08), "u8", 1, "uint8"),
+    (Some(0x09), "u16", 2, "uint16"),
+    (Some(0x0a), "u32", 4, "uint32"),
+    (Some(0x0b), "u64", 8, "uint64"),
+    (Some(0x0c), "f64", 8, "float64"),
+    (None, "bool", 1, "bool"),
+    (Some(0x10), "qint4", 1, "qint4"),
+    (Some(0x11), "qint2", 1, "qint2"),
+    (Some(0x12), "qint3", 1, "qint3"),
+    (Some(0x13), "ternary", 1, "ternary"),
+    (Some(0x14), "binary", 1, "binary"),
 ];
 
 /// Returns the name of the type with this number.
 pub fn type_of(code: u8) -> Option<&'static str> {
-    TYPE_NAMES.iter().find(|(other, _)| *other == code).map(|(_, name)| *name)
+    TYPES.iter().find(|(other, ..)| *other == Some(code)).map(|(_, name, ..)| *name)
 }
 
 /// Returns the length of an element, bytes, or `None` for an unknown type.
 pub fn size_of(dtype: &str) -> Option<u64> {
-    ELEMENT_LENS.iter().find(|(name, _)| *name == dtype).map(|(_, size)| *size)
+    TYPES.iter().find(|(_, name, ..)| *name == dtype).map(|(_, _, size, _)| *size)
 }
 
 /// Returns the short name of a type.
 pub fn short_type(name: &str) -> &str {
-    LONG_TYPE_NAMES.iter().find(|(long, _)| *long == name).map_or(name, |(_, short)| short)
+    TYPES.iter().find(|(.., long)| *long == name).map_or(name, |(_, short, ..)| short)
 }
 
 /// The header of a tensor.
@@ -98,10 +64,6 @@ impl Tensor {
 }
 
 /// Parses the header at the start of a content of `len` bytes.
-///
-/// # Errors
-///
-/// The reason as text.
 pub fn parse(bytes: &[u8], len: u64) -> Result<Tensor, String> {
     let Some((&[code, rank, _, _], sizes)) = bytes.split_first_chunk() else {
         return Err(format!("header of at least 4 bytes expected, {} found", bytes.len()));
@@ -162,10 +124,7 @@ mod tests {
         }
         assert_eq!(text(0x0c, &[], 8).as_deref(), Ok("f64 []"));
         assert_eq!(text(0x03, &[0, 4], 0).as_deref(), Ok("bf16 [0, 4]"));
-        assert!(
-            TYPE_NAMES.iter().all(|(_, name)| size_of(name).is_some())
-                && LONG_TYPE_NAMES.iter().all(|(_, name)| size_of(name).is_some())
-        );
+        assert!(TYPES.iter().all(|(_, name, size, long)| size_of(name) == Some(*size) && short_type(long) == *name));
     }
 
     #[test]

@@ -60,10 +60,6 @@ pub fn detect_source(source: &Arc<dyn ReadAt>) -> Result<Option<Engine>> {
 }
 
 /// Returns the error for a file that is not an archive, or not one that `engine` reads.
-///
-/// # Errors
-///
-/// `Io` if the file cannot be read.
 pub(super) fn refusal(source: &dyn ReadAt, engine: Option<Engine>) -> Result<Error> {
     let mut first = vec![0; usize::try_from(source.len()).unwrap_or(usize::MAX).min(PROBE)];
     source.read_exact_at(0, &mut first)?;

@@ -55,6 +55,23 @@ impl Format {
     }
 }
 
+/// A compressed stream that contains a tar archive, which is what nra writes, or one file.
+macro_rules! compressed {
+    ($compression:ident, $signature:literal, write: $write:literal) => {
+        Format {
+            engine: Engine::Compressed(Compression::$compression),
+            extension: Compression::$compression.extension(),
+            signature: $signature,
+            write: $write,
+            append: false,
+            stream: $write,
+            encrypt: false,
+            begins: |first| nra_stream::begins(Compression::$compression, first),
+            probe: |source, options| Ok(boxed(nra_tar::probe_compressed(Compression::$compression, source, options)?)),
+        }
+    };
+}
+
 /// All formats that can be read, in the order of detection: reliable signatures come first.
 pub static FORMATS: &[Format] = &[
     Format {
@@ -90,36 +107,11 @@ pub static FORMATS: &[Format] = &[
         begins: Shard::has_magic,
         probe: |source, options| Ok(boxed(ShardBackend::probe(source, options)?)),
     },
-    compressed(
-        Compression::Gzip,
-        "1f8b08",
-        |first| nra_stream::begins(Compression::Gzip, first),
-        |source, options| Ok(boxed(nra_tar::probe_compressed(Compression::Gzip, source, options)?)),
-    ),
-    compressed(
-        Compression::Zstd,
-        "28b52ffd",
-        |first| nra_stream::begins(Compression::Zstd, first),
-        |source, options| Ok(boxed(nra_tar::probe_compressed(Compression::Zstd, source, options)?)),
-    ),
-    compressed(
-        Compression::Xz,
-        "fd377a585a00",
-        |first| nra_stream::begins(Compression::Xz, first),
-        |source, options| Ok(boxed(nra_tar::probe_compressed(Compression::Xz, source, options)?)),
-    ),
-    compressed(
-        Compression::Bzip2,
-        "425a68",
-        |first| nra_stream::begins(Compression::Bzip2, first),
-        |source, options| Ok(boxed(nra_tar::probe_compressed(Compression::Bzip2, source, options)?)),
-    ),
-    compressed(
-        Compression::Lz4,
-        "04224d18",
-        |first| nra_stream::begins(Compression::Lz4, first),
-        |source, options| Ok(boxed(nra_tar::probe_compressed(Compression::Lz4, source, options)?)),
-    ),
+    compressed!(Gzip, "1f8b08", write: true),
+    compressed!(Zstd, "28b52ffd", write: true),
+    compressed!(Xz, "fd377a585a00", write: true),
+    compressed!(Bzip2, "425a68", write: true),
+    compressed!(Lz4, "04224d18", write: true),
     Format {
         engine: Engine::Tar,
         extension: ".tar",
@@ -131,16 +123,7 @@ pub static FORMATS: &[Format] = &[
         begins: nra_tar::detect,
         probe: |source, options| Ok(boxed(nra_tar::probe(source, options)?)),
     },
-    Format {
-        write: false,
-        stream: false,
-        ..compressed(
-            Compression::Lzma,
-            "5d0000",
-            |first| nra_stream::begins(Compression::Lzma, first),
-            |source, options| Ok(boxed(nra_tar::probe_compressed(Compression::Lzma, source, options)?)),
-        )
-    },
+    compressed!(Lzma, "5d0000", write: false),
     Format {
         engine: Engine::SevenZ,
         extension: ".7z",
@@ -169,21 +152,6 @@ pub static FORMATS: &[Format] = &[
 /// Returns the version of NRA that a file claims to have.
 pub(super) fn nra_version(first: &[u8]) -> Option<u16> {
     first.strip_prefix(&MAGIC)?.first_chunk().map(|bytes| u16::from_le_bytes(*bytes))
-}
-
-/// A compressed stream that contains a tar archive, which is what nra writes, or one file.
-const fn compressed(compression: Compression, signature: &'static str, begins: fn(&[u8]) -> bool, probe: Probe) -> Format {
-    Format {
-        engine: Engine::Compressed(compression),
-        extension: compression.extension(),
-        signature,
-        write: true,
-        append: false,
-        stream: true,
-        encrypt: false,
-        begins,
-        probe,
-    }
 }
 
 fn boxed<A: Archive + 'static>(archive: Option<A>) -> Option<Box<dyn Archive>> {

@@ -23,7 +23,7 @@ pub fn open(source: Arc<dyn ReadAt>, options: &OpenOptions) -> Result<Box<dyn Ar
         return match options.commit {
             Some(number) if archive.info().commit != Some(number) => {
                 let container = archive.container();
-                Err(Error::Usage { detail: format!("there is no commit {number}: {container} archives have no history") })
+                Err(Error::usage(format!("there is no commit {number}: {container} archives have no history")))
             }
             _ => Ok(archive),
         };
@@ -57,6 +57,7 @@ pub fn open_settled(path: &Path, open: &mut dyn FnMut() -> Result<Box<dyn Archiv
             Err(Error::Corrupt { .. }) => SETTLING_TRIES,
             _ => return opened,
         };
+        let is_recent = |time: SystemTime| time.elapsed().is_ok_and(|elapsed| elapsed < 4 * SETTLING);
         let changes = || is_locked(path) || path.metadata().and_then(|status| status.modified()).is_ok_and(is_recent);
         if attempts >= patience || !changes() {
             return opened;
@@ -68,14 +69,9 @@ pub fn open_settled(path: &Path, open: &mut dyn FnMut() -> Result<Box<dyn Archiv
 
 /// Time between two writes of a commit, which includes syncing the disk.
 const SETTLING: Duration = Duration::from_millis(20);
-/// Retries for that.
 const SETTLING_TRIES: u32 = 50;
 /// Retries for a change of unknown duration.
 const SHORT_TRIES: u32 = 10;
-
-fn is_recent(time: SystemTime) -> bool {
-    time.elapsed().is_ok_and(|elapsed| elapsed < 4 * SETTLING)
-}
 
 /// Reads a stream, such as a pipe, to its end and opens its content as an archive in memory. `name` is used in messages.
 ///

@@ -65,7 +65,7 @@ fn fixed_structures_match_the_specification() {
 
 #[test]
 fn numbered_names_match_the_specification() {
-    let kinds = FrameKind::ALL.map(|kind| (kind as u64, kind.name()));
+    let kinds = FrameKind::ALL.map(|(kind, name)| (kind as u64, name));
     assert_eq!(numbered("kinds"), owned(kinds));
     let codecs = Codec::ALL.map(|codec| (codec as u64, codec.name()));
     assert_eq!(numbered("codecs"), owned(codecs));

@@ -6,12 +6,12 @@
 use std::ops::Range;
 
 use crate::content::Extent;
-use crate::records::{self, Holder, RecordList};
+use crate::records::{self, RecordList};
 use nra_core::codec::{Codec, Compressor, Method, decompress};
 use nra_core::digest::{DIGEST_LEN, Digest};
 use nra_core::entry::Entry;
-use nra_core::error::{Error, Result};
-use nra_core::limits::MAX_BLOCK_INDEX;
+use nra_core::error::Result;
+use nra_core::limits::{self, MAX_BLOCK_INDEX};
 use nra_core::wire::{Cursor, Malformed, put_uv};
 
 /// Compression of the body. The body is small, and only appending and recovery read it.
@@ -46,16 +46,11 @@ pub struct BlockIndex {
 }
 
 impl BlockIndex {
-    /// Returns the bytes of the block index.
-    ///
-    /// # Errors
-    ///
-    /// `Limit` if it is longer than a block index may be; `Io` if the compressor cannot allocate
-    /// memory.
-    pub fn encode(&self) -> Result<Vec<u8>> {
-        let mut list = RecordList::new(Holder::BlockIndex);
+    #[cfg(test)]
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut list = RecordList::new(records::Holder::BlockIndex);
         self.entries.iter().for_each(|entry| list.push(entry));
-        encode(&self.chunks, list, &mut Compressor::new(METHOD)?)
+        encode(&self.chunks, list, &mut Compressor::new(METHOD).unwrap()).unwrap()
     }
 
     /// Parses the index of the block at offset `block`, whose payload has `raw_len` raw bytes.
@@ -71,11 +66,6 @@ impl BlockIndex {
 
 /// Returns the bytes of a block index. `records` may be empty; `compressor` compresses with
 /// [`METHOD`].
-///
-/// # Errors
-///
-/// `Limit` if it is longer than a block index may be; `Io` if the compressor cannot allocate
-/// memory.
 pub(crate) fn encode(chunks: &[Chunk], records: RecordList, compressor: &mut Compressor) -> Result<Vec<u8>> {
     let mut out = Vec::new();
     put_uv(&mut out, chunks.len() as u64);
@@ -93,10 +83,7 @@ pub(crate) fn encode(chunks: &[Chunk], records: RecordList, compressor: &mut Com
     out.push(codec as u8);
     put_uv(&mut out, body.len() as u64);
     out.extend_from_slice(&stored);
-    let (found, limit) = (out.len().max(body.len()) as u64, MAX_BLOCK_INDEX.into());
-    if found > limit {
-        return Err(Error::Limit { what: "length of a block index", found, limit });
-    }
+    limits::check("length of a block index", out.len().max(body.len()) as u64, MAX_BLOCK_INDEX.into())?;
     Ok(out)
 }
 
@@ -120,7 +107,6 @@ impl ChunkList {
         size_of_val(&*self.chunks) + size_of_val(&*self.starts)
     }
 
-    /// Returns the chunks in order.
     pub(crate) fn as_slice(&self) -> &[Chunk] {
         &self.chunks
     }
@@ -209,7 +195,7 @@ mod tests {
             let entries = if with_entries { without_raw(entries) } else { vec![] };
             let raw_len = raw_len(&chunks);
             let block_index = BlockIndex { chunks, entries };
-            let bytes = block_index.encode().unwrap();
+            let bytes = block_index.encode();
             let chunks = ChunkList::parse(&bytes, raw_len).unwrap();
             prop_assert_eq!(chunks.as_slice(), &block_index.chunks[..]);
             let mut at = 0;
@@ -226,7 +212,7 @@ mod tests {
         #[test]
         fn changed_bytes_do_not_panic(chunks in any_chunks(), entries in any_entries(), at in any::<prop::sample::Index>(), to: u8) {
             let raw_len = raw_len(&chunks);
-            let mut bytes = BlockIndex { chunks, entries }.encode().unwrap();
+            let mut bytes = BlockIndex { chunks, entries }.encode();
             let at = at.index(bytes.len());
             bytes[at] = to;
             let _ = BlockIndex::parse(&bytes, BLOCK, raw_len);
@@ -241,7 +227,7 @@ mod tests {
     #[test]
     fn broken_block_indexes_are_rejected() {
         let chunk = |raw_len| Chunk { gap: 0, raw_len, digest: Digest::of(b"x") };
-        let good = BlockIndex { chunks: vec![chunk(5), chunk(6)], entries: vec![] }.encode().unwrap();
+        let good = BlockIndex { chunks: vec![chunk(5), chunk(6)], entries: vec![] }.encode();
         let at = 1 + 2 * DIGEST_LEN;
         assert_eq!(good[at..], [0, 4, 5, 6, 0, 0]);
         assert!(BlockIndex::parse(&good, BLOCK, 11).is_ok());

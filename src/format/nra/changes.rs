@@ -64,14 +64,14 @@ pub(super) fn each_change<E: From<Error>>(
 }
 
 /// Returns the numbers of the entries outside the `shared` leaf pages.
-fn own_numbers(state: &NraReader, leaves: &[(FrameRef, Range<u64>)], shared: &HashSet<FrameRef>) -> Vec<Range<u64>> {
+fn own_numbers(reader: &NraReader, leaves: &[(FrameRef, Range<u64>)], shared: &HashSet<FrameRef>) -> Vec<Range<u64>> {
     let mut own: Vec<Range<u64>> = Vec::new();
     let mut next = 0;
     for (_, numbers) in leaves.iter().filter(|(page, _)| shared.contains(page)) {
         own.push(next..numbers.start);
         next = numbers.end;
     }
-    own.push(next..state.entry_count());
+    own.push(next..reader.entry_count());
     own.retain(|numbers| !numbers.is_empty());
     own
 }

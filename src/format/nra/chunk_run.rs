@@ -49,6 +49,18 @@ impl ChunkPage {
         }
     }
 
+    pub(crate) fn level(&self) -> u8 {
+        if let Self::Inner(level, _) = self { *level } else { 0 }
+    }
+
+    /// Returns the number of chunks below the page.
+    pub(crate) fn chunk_count(&self) -> u64 {
+        match self {
+            Self::Leaf(locations) => locations.len() as u64,
+            Self::Inner(_, children) => children.iter().map(|child| child.2).sum(),
+        }
+    }
+
     /// Parses the raw payload of a page.
     pub(crate) fn parse(payload: &[u8]) -> Result<Self, Malformed> {
         let mut cursor = Cursor::new(payload);
@@ -146,7 +158,7 @@ fn parse_children(cursor: &mut Cursor<'_>, count: usize) -> Result<Vec<(u64, Fra
     let mut sum = 0;
     for i in 0..count {
         let key = cursor.uv_max("key", MAX_KEY)?;
-        let page = FrameRef::take(cursor)?;
+        let page = FrameRef::read(cursor)?;
         let chunks = cursor.uv()?;
         if chunks == 0 {
             return Err(format!("no chunks below child {i}"));

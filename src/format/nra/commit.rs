@@ -3,6 +3,7 @@
 //! Spec: nra.md, sections 12 and 13.
 
 use crate::content::FrameRef;
+use crate::entry_page::Child;
 use crate::frame::REFERENCE_LEN;
 use crate::layout::{Field, commit as field};
 use crate::records::metadata::{encode_attribute_set, parse_attribute_set};
@@ -17,7 +18,7 @@ const HAS_TIME: u32 = 1 << 0;
 
 /// One complete version of an archive.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Commit {
+pub(crate) struct Commit {
     /// Identity of the archive, equal in all of its commits.
     pub archive_id: [u8; 16],
     /// Number, from 1.
@@ -52,6 +53,18 @@ pub struct Commit {
     pub message: String,
 }
 
+nra_core::stored_numbers!(Commit {
+    number: field::NUMBER.offset,
+    entries: field::ENTRIES.offset,
+    files: field::FILES.offset,
+    content_bytes: field::CONTENT_BYTES.offset,
+    chunk_bytes: field::CHUNK_BYTES.offset,
+    stored_bytes: field::STORED_BYTES.offset,
+    blocks: field::BLOCKS.offset,
+    chunks: field::CHUNKS.offset,
+    link_groups: field::LINK_GROUPS.offset,
+});
+
 impl Commit {
     /// Returns the payload of the commit frame.
     ///
@@ -59,33 +72,24 @@ impl Commit {
     ///
     /// If there are too many chunk runs or the message is too long. A writer merges runs and
     /// rejects long messages.
-    pub fn encode(&self) -> Vec<u8> {
+    pub(crate) fn encode(&self) -> Vec<u8> {
         let run_count = u32::try_from(self.runs.len()).ok().filter(|&runs| runs <= MAX_RUNS);
         let run_count = run_count.expect("a writer merges runs");
         let message_len = u32::try_from(self.message.len()).ok().filter(|_| self.message.len() <= MAX_MESSAGE);
         let message_len = message_len.expect("a writer rejects longer messages");
         let mut bytes = vec![0; FIXED_LEN];
-        let mut u64s = |field: Field<8>, value: u64| field.put(&mut bytes, value.to_le_bytes());
-        u64s(field::NUMBER, self.number);
-        u64s(field::ENTRIES, self.entries);
-        u64s(field::FILES, self.files);
-        u64s(field::CONTENT_BYTES, self.content_bytes);
-        u64s(field::CHUNK_BYTES, self.chunk_bytes);
-        u64s(field::STORED_BYTES, self.stored_bytes);
-        u64s(field::BLOCKS, self.blocks);
-        u64s(field::CHUNKS, self.chunks);
-        u64s(field::LINK_GROUPS, self.link_groups);
+        self.put_numbers(&mut bytes);
         if let Some(time) = self.time {
-            field::SECONDS.put(&mut bytes, time.seconds.to_le_bytes());
-            field::NANOSECONDS.put(&mut bytes, time.nanoseconds.to_le_bytes());
-            field::FLAGS.put(&mut bytes, HAS_TIME.to_le_bytes());
+            field::SECONDS.put_number(&mut bytes, time.seconds);
+            field::NANOSECONDS.put_number(&mut bytes, time.nanoseconds);
+            field::FLAGS.put_number(&mut bytes, HAS_TIME);
         }
         field::ARCHIVE_ID.put(&mut bytes, self.archive_id);
         field::ENTRY_ROOT.put(&mut bytes, FrameRef::encode(self.entry_root.as_ref()));
         field::PREVIOUS.put(&mut bytes, FrameRef::encode(self.previous.as_ref()));
         field::ATTRIBUTES.put(&mut bytes, FrameRef::encode(self.attributes.as_ref()));
-        field::RUNS.put(&mut bytes, run_count.to_le_bytes());
-        field::MESSAGE_LEN.put(&mut bytes, message_len.to_le_bytes());
+        field::RUNS.put_number(&mut bytes, run_count);
+        field::MESSAGE_LEN.put_number(&mut bytes, message_len);
         self.runs.iter().for_each(|run| bytes.extend_from_slice(&FrameRef::encode(Some(run))));
         bytes.extend_from_slice(self.message.as_bytes());
         bytes
@@ -95,13 +99,11 @@ impl Commit {
     pub(crate) fn parse(payload: &[u8]) -> Result<Self, Malformed> {
         let mut cursor = Cursor::new(payload);
         let fixed: [u8; FIXED_LEN] = cursor.array()?;
-        let u64_of = |field: Field<8>| u64::from_le_bytes(field.get(&fixed));
-        let u32_of = |field: Field<4>| u32::from_le_bytes(field.get(&fixed));
         let reference = |field: Field<REFERENCE_LEN>| FrameRef::parse(&field.get(&fixed));
         if !field::RESERVED.is_zero(&fixed) {
             return Err("reserved bytes are not zero".into());
         }
-        let run_count = u32_of(field::RUNS);
+        let run_count: u32 = field::RUNS.number(&fixed);
         if run_count > MAX_RUNS {
             return Err(format!("{run_count} chunk runs, more than {MAX_RUNS}"));
         }
@@ -109,32 +111,31 @@ impl Commit {
         for _ in 0..run_count {
             runs.push(FrameRef::parse(&cursor.array()?)?.ok_or("an empty reference to a chunk run")?);
         }
-        let message_len = usize::try_from(u32_of(field::MESSAGE_LEN)).unwrap_or(usize::MAX);
+        let message_len = usize::try_from(field::MESSAGE_LEN.number::<u32>(&fixed)).unwrap_or(usize::MAX);
         if message_len > MAX_MESSAGE {
             return Err(format!("a message of {message_len} bytes, more than {MAX_MESSAGE}"));
         }
         let message = str::from_utf8(cursor.take(message_len)?).map_err(|_| "a message that is not UTF-8")?;
         cursor.end("the commit")?;
-        let commit = Self {
+        let mut commit = Self {
             archive_id: field::ARCHIVE_ID.get(&fixed),
-            number: u64_of(field::NUMBER),
             time: time(&fixed)?,
-            entries: u64_of(field::ENTRIES),
-            files: u64_of(field::FILES),
-            content_bytes: u64_of(field::CONTENT_BYTES),
-            chunk_bytes: u64_of(field::CHUNK_BYTES),
-            stored_bytes: u64_of(field::STORED_BYTES),
-            blocks: u64_of(field::BLOCKS),
-            chunks: u64_of(field::CHUNKS),
             entry_root: reference(field::ENTRY_ROOT)?,
             previous: reference(field::PREVIOUS)?,
             attributes: reference(field::ATTRIBUTES)?,
-            link_groups: u64_of(field::LINK_GROUPS),
             runs,
             message: message.into(),
+            ..Self::default()
         };
+        commit.get_numbers(&fixed);
         commit.check()?;
         Ok(commit)
+    }
+
+    /// Returns the root page of the entry tree as a child.
+    pub(crate) fn root(&self) -> Option<Child> {
+        let (entries, content_bytes) = (self.entries, self.content_bytes);
+        self.entry_root.map(|page| Child { key: Box::default(), page, entries, content_bytes })
     }
 
     /// Checks the rules that relate fields to each other.
@@ -158,7 +159,7 @@ impl Commit {
 
     /// Returns the archive ID derived from the other fields, for reproducible archives (section
     /// 13).
-    pub fn derived_id(&self) -> [u8; 16] {
+    pub(crate) fn derived_id(&self) -> [u8; 16] {
         let mut id = [0; 16];
         let rest = &self.encode()[field::NUMBER.offset..];
         id.copy_from_slice(&blake3::hash(rest).as_bytes()[..16]);
@@ -167,9 +168,8 @@ impl Commit {
 }
 
 fn time(fixed: &[u8; FIXED_LEN]) -> Result<Option<Timestamp>, Malformed> {
-    let seconds = i64::from_le_bytes(field::SECONDS.get(fixed));
-    let nanoseconds = u32::from_le_bytes(field::NANOSECONDS.get(fixed));
-    match u32::from_le_bytes(field::FLAGS.get(fixed)) {
+    let (seconds, nanoseconds): (i64, u32) = (field::SECONDS.number(fixed), field::NANOSECONDS.number(fixed));
+    match field::FLAGS.number::<u32>(fixed) {
         0 if seconds == 0 && nanoseconds == 0 => Ok(None),
         HAS_TIME if nanoseconds < 1_000_000_000 => Ok(Some(Timestamp { seconds, nanoseconds })),
         flags => Err(format!("flags {flags:#x} with {seconds} seconds and {nanoseconds} nanoseconds")),
@@ -177,13 +177,12 @@ fn time(fixed: &[u8; FIXED_LEN]) -> Result<Option<Timestamp>, Malformed> {
 }
 
 /// Returns the payload of an attributes frame. `attributes` is sorted and not empty.
-pub fn encode_attributes(attributes: &[Attribute]) -> Vec<u8> {
+pub(crate) fn encode_attributes(attributes: &[Attribute]) -> Vec<u8> {
     let mut payload = Vec::new();
     encode_attribute_set(&mut payload, attributes);
     payload
 }
 
-/// Parses the payload of an attributes frame.
 pub(crate) fn parse_attributes(payload: &[u8]) -> Result<Vec<Attribute>, Malformed> {
     let mut cursor = Cursor::new(payload);
     let attributes = parse_attribute_set(&mut cursor)?;

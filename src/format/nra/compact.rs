@@ -7,15 +7,14 @@
 //!
 //! Spec: nra.md, sections 7, 13 and 17.
 
-use crate::content::HasContent as _;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::Write;
 use std::sync::Arc;
 
 use crate::changes::{Change, each_change};
-use crate::content::{BlockRef, Content, FrameRef, Segment};
+use crate::content::{BlockRef, Content, EntryContent as _, FrameRef, Segment};
 use crate::footer::FOOTER_LEN;
-use crate::range_set::RangeSet;
+use crate::range_set::BlockRanges;
 use crate::reader::NraReader;
 use crate::writer::{CopiedBlock, EntryId, FileDestination, NewContent, Writer, WriterOptions, WriterStats};
 use nra_core::archive::{Archive, OpenOptions};
@@ -124,8 +123,8 @@ pub fn compact(
     let mut mover = BlockMover { moved_whole, ..BlockMover::default() };
     let mut before: Option<NraReader> = None;
     for number in numbers {
-        let state = open_commit(source, Some(number), options)?;
-        let info = state.info();
+        let reader = open_commit(source, Some(number), options)?;
+        let info = reader.info();
         let mut options = options.clone();
         options.encryption.clone_from(&encryption);
         options.time = info.time;
@@ -136,8 +135,8 @@ pub fn compact(
                 options.attributes.clone_from(&info.attributes);
                 let store = open()?;
                 let mut writer = Writer::create(FileDestination::new(Arc::clone(&store)), options)?;
-                let entries = state.entries(0..state.entry_count()).collect::<Result<Vec<Entry>>>()?;
-                mover.add(&state, entries, FileNames::default(), &mut writer, monitor)?;
+                let entries = reader.entries(0..reader.entry_count()).collect::<Result<Vec<Entry>>>()?;
+                mover.add(&reader, entries, FileNames::default(), &mut writer, monitor)?;
                 let stats = writer.finish(monitor)?.1;
                 store.sync()?;
                 stats
@@ -149,7 +148,7 @@ pub fn compact(
                 writer.set_attributes(info.attributes.clone())?;
                 let mut changed = Vec::new();
                 let mut last: Option<EntryPath> = None;
-                each_change::<Error>(before, &state, &mut |change| {
+                each_change::<Error>(before, &reader, &mut |change| {
                     match change {
                         Change::Added(entry) | Change::Changed(_, entry) => changed.push(entry),
                         // Removing a directory removes everything below it.
@@ -161,8 +160,8 @@ pub fn compact(
                     }
                     monitor.check()
                 })?;
-                let names = FileNames::of_unchanged(&state, &changed, monitor)?;
-                mover.add(&state, changed, names, &mut writer, monitor)?;
+                let names = FileNames::of_unchanged(&reader, &changed, monitor)?;
+                mover.add(&reader, changed, names, &mut writer, monitor)?;
                 writer.finish(monitor)?.1
             }
         };
@@ -172,7 +171,7 @@ pub fn compact(
             return Err(Error::corrupt("entry tree", 0, detail));
         }
         compaction.after_bytes = archive_bytes;
-        before = Some(state);
+        before = Some(reader);
     }
     Ok(compaction)
 }
@@ -180,7 +179,7 @@ pub fn compact(
 impl Plan {
     fn new(source: &Arc<dyn ReadAt>, keep: u64, options: &WriterOptions, monitor: &dyn Monitor) -> Result<Self> {
         if keep == 0 {
-            return Err(Error::Usage { detail: "at least one commit must be kept".into() });
+            return Err(Error::usage("at least one commit must be kept"));
         }
         NraReader::reject_other_formats(Arc::clone(source))?;
         let newest = open_commit(source, None, options)?;
@@ -192,21 +191,21 @@ impl Plan {
         let mut needs = NeededBlocks::default();
         let mut before: Option<NraReader> = None;
         for &number in &numbers {
-            let state = open_commit(source, Some(number), options)?;
-            monitor.expect(Counter::Entries, state.entry_count());
+            let reader = open_commit(source, Some(number), options)?;
+            monitor.expect(Counter::Entries, reader.entry_count());
             match &before {
                 None => {
-                    for entry in state.entries(0..state.entry_count()) {
+                    for entry in reader.entries(0..reader.entry_count()) {
                         monitor.check()?;
-                        needs.add_entry(&state, &entry?)?;
+                        needs.add_entry(&reader, &entry?)?;
                     }
                 }
-                Some(before) => each_change::<Error>(before, &state, &mut |change| match change {
-                    Change::Added(entry) | Change::Changed(_, entry) => needs.add_entry(&state, &entry),
+                Some(before) => each_change::<Error>(before, &reader, &mut |change| match change {
+                    Change::Added(entry) | Change::Changed(_, entry) => needs.add_entry(&reader, &entry),
                     Change::Removed(_) => monitor.check(),
                 })?,
             }
-            before = Some(state);
+            before = Some(reader);
         }
         let commits = numbers.len() as u64;
         let stored_bytes = newest.info().stored_bytes.unwrap_or_default();
@@ -246,32 +245,20 @@ fn open_commit(source: &Arc<dyn ReadAt>, commit: Option<u64>, options: &WriterOp
 /// share a range.
 #[derive(Default)]
 struct NeededBlocks {
-    /// Needed ranges by block offset.
-    blocks: BTreeMap<u64, NeededRanges>,
+    blocks: BlockRanges,
     /// Root pages of the extent maps that were visited.
     maps: HashSet<FrameRef>,
 }
 
-/// A block and the needed ranges of its raw payload.
-struct NeededRanges {
-    block: BlockRef,
-    parts: RangeSet,
-}
-
 impl NeededBlocks {
-    fn add_entry(&mut self, state: &NraReader, entry: &Entry) -> Result<()> {
+    fn add_entry(&mut self, reader: &NraReader, entry: &Entry) -> Result<()> {
         if let Content::Map(root, _) = entry.content()
             && !self.maps.insert(*root)
         {
             return Ok(());
         }
-        state.each_segment(entry, 0..entry.size, &mut |segment, _| {
-            if let Segment::Data(extent) = segment {
-                let block = extent.block;
-                let need = self.blocks.entry(block.offset).or_insert_with(|| NeededRanges { block, parts: RangeSet::default() });
-                let start = u64::from(extent.offset);
-                need.parts.add(start, start.saturating_add(extent.len));
-            }
+        reader.each_extent(entry, &mut |extent| {
+            self.blocks.add(extent);
             Ok(())
         })
     }
@@ -280,8 +267,7 @@ impl NeededBlocks {
     fn plan_blocks(self, mut compaction: Compaction, stored_bytes: u64) -> (HashSet<u64>, Compaction) {
         let mut moved_whole = HashSet::new();
         let mut kept = 0u64;
-        for NeededRanges { block, parts } in self.blocks.into_values() {
-            let used = parts.bytes();
+        for (block, used) in self.blocks.blocks() {
             if used * 2 >= u64::from(block.raw_len) {
                 moved_whole.insert(block.offset);
                 compaction.moved_blocks += 1;
@@ -318,14 +304,14 @@ impl Default for FileNames {
 
 impl FileNames {
     /// Collects the unchanged names in the link groups of the changed entries.
-    fn of_unchanged(state: &NraReader, changed: &[Entry], monitor: &dyn Monitor) -> Result<Self> {
+    fn of_unchanged(reader: &NraReader, changed: &[Entry], monitor: &dyn Monitor) -> Result<Self> {
         let mut names = Self::default();
         let groups: HashSet<u64> = changed.iter().map(|entry| entry.link_group).filter(|&group| group != 0).collect();
         if groups.is_empty() {
             return Ok(names);
         }
         let changed: HashSet<&EntryPath> = changed.iter().map(|entry| &entry.path).collect();
-        for entry in state.entries(0..state.entry_count()) {
+        for entry in reader.entries(0..reader.entry_count()) {
             monitor.check()?;
             let entry = entry?;
             if !groups.contains(&entry.link_group) || changed.contains(&entry.path) {
@@ -339,16 +325,8 @@ impl FileNames {
         Ok(names)
     }
 
-    /// Reports an entry that does not match its link group. Entries come in path order.
-    fn report_link(&mut self, entry: &Entry, monitor: &dyn Monitor) {
-        if self.links.key(entry).is_some_and(|key| self.links.differs(key)) {
-            let path = entry.path.as_bytes().to_vec();
-            monitor.warn(Warning::degraded(path, NO_LINK));
-        }
-    }
-
     /// Adds an entry with its content, or as a hard link.
-    fn put<W: Write + Send>(&mut self, state: &NraReader, mut entry: Entry, writer: &mut Writer<W>) -> Result<()> {
+    fn put<W: Write + Send>(&mut self, reader: &NraReader, mut entry: Entry, writer: &mut Writer<W>) -> Result<()> {
         let key = self.links.key(&entry);
         // The writer derives link groups from the first entry; numbers of the old archive mean
         // nothing in the new one.
@@ -364,7 +342,7 @@ impl FileNames {
         let map = matches!(entry.content(), Content::Map(..)).then(|| (entry.content().clone(), entry.size));
         let id = match map.as_ref().and_then(|map| self.maps.get(map)) {
             Some(&first) => writer.add_copy(entry, first)?,
-            None => put(state, entry, writer)?,
+            None => put(reader, entry, writer)?,
         };
         if let Some(map) = map {
             self.maps.entry(map).or_insert(id);
@@ -396,10 +374,10 @@ struct BlockMover {
 }
 
 impl BlockMover {
-    /// Adds the entries of `state`. Each is added after the last block it needs.
+    /// Adds the entries of `reader`. Each is added after the last block it needs.
     fn add<W: Write + Send>(
         &mut self,
-        state: &NraReader,
+        reader: &NraReader,
         entries: Vec<Entry>,
         mut names: FileNames,
         writer: &mut Writer<W>,
@@ -409,22 +387,22 @@ impl BlockMover {
         let mut order: Vec<(bool, u64, Entry)> = Vec::with_capacity(entries.len());
         let mut maps: HashMap<FrameRef, (bool, u64)> = HashMap::new();
         for entry in entries {
-            names.report_link(&entry, monitor);
+            if names.links.key(&entry).is_some_and(|key| names.links.differs(key)) {
+                monitor.warn(Warning::degraded(entry.path.as_bytes().to_vec(), NO_LINK));
+            }
             let root = if let Content::Map(root, _) = entry.content() { Some(*root) } else { None };
             if let Some(&(mixed, last)) = root.and_then(|root| maps.get(&root)) {
                 order.push((mixed, last, entry));
                 continue;
             }
             let (mut mixed, mut last) = (false, 0);
-            state.each_segment(&entry, 0..entry.size, &mut |segment, _| {
-                if let Segment::Data(extent) = segment {
-                    let offset = extent.block.offset;
-                    if !self.moved_whole.contains(&offset) {
-                        mixed = true;
-                    } else if !self.moved.contains(&offset) {
-                        blocks.insert(offset, extent.block);
-                        last = last.max(offset);
-                    }
+            reader.each_extent(&entry, &mut |extent| {
+                let offset = extent.block.offset;
+                if !self.moved_whole.contains(&offset) {
+                    mixed = true;
+                } else if !self.moved.contains(&offset) {
+                    blocks.insert(offset, extent.block);
+                    last = last.max(offset);
                 }
                 Ok(())
             })?;
@@ -441,18 +419,18 @@ impl BlockMover {
             // Repacked content follows all copied blocks.
             let upto = if mixed { u64::MAX } else { last };
             while let Some(first) = blocks.first_entry().filter(|first| *first.key() <= upto) {
-                self.copy_block_once(state, &first.remove(), writer)?;
+                self.copy_block_once(reader, &first.remove(), writer)?;
             }
             let path = entry.path.clone();
-            names.put(state, entry, writer).map_err(|error| as_archive_damage(error, &path))?;
+            names.put(reader, entry, writer).map_err(|error| as_archive_damage(error, &path))?;
         }
         Ok(())
     }
 
     /// Copies a block unless one of its chunks is already present.
-    fn copy_block_once<W: Write + Send>(&mut self, state: &NraReader, block: &BlockRef, writer: &mut Writer<W>) -> Result<()> {
+    fn copy_block_once<W: Write + Send>(&mut self, reader: &NraReader, block: &BlockRef, writer: &mut Writer<W>) -> Result<()> {
         self.moved.insert(block.offset);
-        let stored = state.stored_block(block)?;
+        let stored = reader.stored_block(block)?;
         let mut digests = HashSet::new();
         if stored.chunks.as_slice().iter().any(|chunk| !digests.insert(chunk.digest) || writer.has_chunk(&chunk.digest)) {
             return Ok(());
@@ -461,7 +439,7 @@ impl BlockMover {
             (0, _) => 0,
             (_, Some(&known)) => known,
             (old, None) => {
-                let new = writer.copy_dictionary(&*state.stored_dictionary(old)?)?;
+                let new = writer.copy_dictionary(&*reader.dictionary(old)?)?;
                 self.dictionaries.insert(old, new);
                 new
             }
@@ -473,7 +451,7 @@ impl BlockMover {
 }
 
 /// Adds an entry. Chunks that are not present yet are read and stored.
-fn put<W: Write + Send>(state: &NraReader, entry: Entry, writer: &mut Writer<W>) -> Result<EntryId> {
+fn put<W: Write + Send>(reader: &NraReader, entry: Entry, writer: &mut Writer<W>) -> Result<EntryId> {
     let digest = match entry.content() {
         Content::None => return writer.add(entry, NewContent::None),
         Content::List(_, digest) | Content::Map(_, digest) => digest.as_deref().copied(),
@@ -483,7 +461,7 @@ fn put<W: Write + Send>(state: &NraReader, entry: Entry, writer: &mut Writer<W>)
     writer.begin_file(entry.clone())?;
     let mut at = 0u64;
     let mut bytes = Vec::new();
-    let done = state.each_segment(&entry, 0..entry.size, &mut |segment, _| {
+    let done = reader.each_segment(&entry, 0..entry.size, &mut |segment, _| {
         let extent = match segment {
             Segment::Hole(len) => {
                 at += len;
@@ -492,12 +470,12 @@ fn put<W: Write + Send>(state: &NraReader, entry: Entry, writer: &mut Writer<W>)
             Segment::Data(extent) => extent,
         };
         let incompressible = extent.block.raw_len == extent.block.stored_len;
-        for (digest, len) in state.extent_chunks(extent)? {
+        for (digest, len) in reader.extent_chunks(extent)? {
             if writer.has_chunk(&digest) {
                 writer.add_known_chunk(&digest)?;
             } else {
                 bytes.resize(usize::try_from(len).expect("a chunk fits a block"), 0);
-                state.read_at(&entry, at, &mut bytes)?;
+                reader.read_at(&entry, at, &mut bytes)?;
                 writer.add_chunk(&bytes, digest, incompressible)?;
             }
             at += u64::from(len);

@@ -55,6 +55,24 @@ pub enum Segment {
     Hole(u64),
 }
 
+impl BlockRef {
+    /// Sets the header checksum if this is the block at `offset`, whose own index lacks the checksum.
+    fn complete(&mut self, offset: u64, header_checksum: u64) {
+        if self.offset == offset && self.header_checksum == 0 {
+            self.header_checksum = header_checksum;
+        }
+    }
+}
+
+/// Sets the header checksum of the block at `offset`, whose own index lacks the checksum.
+pub(crate) fn complete_segments(segments: &mut [Segment], offset: u64, header_checksum: u64) {
+    for segment in segments {
+        if let Segment::Data(extent) = segment {
+            extent.block.complete(offset, header_checksum);
+        }
+    }
+}
+
 impl Segment {
     /// Returns the length of the content, bytes.
     #[expect(clippy::len_without_is_empty, reason = "no segment is empty")]
@@ -83,18 +101,23 @@ pub enum Content {
 }
 
 impl Content {
-    /// Returns the heap memory of the value, bytes.
-    pub(crate) fn heap_bytes(&self) -> usize {
+    /// Sets the header checksum of the block at `offset`, whose own index lacks the checksum.
+    pub(crate) fn complete(&mut self, offset: u64, header_checksum: u64) {
         match self {
-            Self::List(segments, digest) => size_of_val(&**segments) + digest.as_deref().map_or(0, size_of_val),
-            Self::Map(_, digest) => digest.as_deref().map_or(0, size_of_val),
-            Self::None | Self::Extent(_) | Self::Uncompressed(..) => 0,
+            Self::None | Self::Map(..) => {}
+            Self::Extent(extent) | Self::Uncompressed(extent, _) => extent.block.complete(offset, header_checksum),
+            Self::List(segments, _) => complete_segments(segments, offset, header_checksum),
         }
     }
+}
 
-    /// Returns the sort key for reading in storage order: file offset of the first block, offset
-    /// within it.
-    pub(crate) fn position(&self) -> (u64, u64) {
+impl EngineLocation for Content {
+    fn is_none(&self) -> bool {
+        *self == Self::None
+    }
+
+    /// Returns the file offset of the first block, and the offset in its raw payload.
+    fn position(&self) -> (u64, u64) {
         match self {
             Self::None => (0, 0),
             Self::Extent(extent) | Self::Uncompressed(extent, _) => (extent.block.offset, extent.offset.into()),
@@ -108,23 +131,18 @@ impl Content {
             Self::Map(root, _) => (root.offset, 0),
         }
     }
-}
-
-impl EngineLocation for Content {
-    fn is_none(&self) -> bool {
-        *self == Self::None
-    }
-
-    fn position(&self) -> (u64, u64) {
-        Self::position(self)
-    }
 
     fn is_same(&self, other: &dyn EngineLocation) -> bool {
         (other as &dyn std::any::Any).downcast_ref() == Some(self)
     }
 
     fn heap_bytes(&self) -> usize {
-        size_of::<Self>() + Self::heap_bytes(self)
+        let heap = match self {
+            Self::List(segments, digest) => size_of_val(&**segments) + digest.as_deref().map_or(0, size_of_val),
+            Self::Map(_, digest) => digest.as_deref().map_or(0, size_of_val),
+            Self::None | Self::Extent(_) | Self::Uncompressed(..) => 0,
+        };
+        size_of::<Self>() + heap
     }
 
     fn hash_into(&self, mut state: &mut dyn Hasher) {
@@ -139,15 +157,14 @@ impl From<Content> for Location {
 }
 
 /// Content of entries of this engine.
-pub trait HasContent {
+pub trait EntryContent {
     /// Returns the content; [`Content::None`] for entries of other engines.
     fn content(&self) -> &Content;
 
-    /// Returns the content to change it.
     fn content_mut(&mut self) -> &mut Content;
 }
 
-impl HasContent for Entry {
+impl EntryContent for Entry {
     fn content(&self) -> &Content {
         self.location.downcast().unwrap_or(&Content::None)
     }

@@ -46,6 +46,10 @@ impl ExtentPage {
         }
     }
 
+    pub(crate) fn level(&self) -> u8 {
+        if let Self::Inner(level, _) = self { *level } else { 0 }
+    }
+
     /// Parses the raw payload of a page.
     pub(crate) fn parse(payload: &[u8]) -> Result<Self, Malformed> {
         let mut cursor = Cursor::new(payload);
@@ -75,7 +79,7 @@ fn parse_children(cursor: &mut Cursor<'_>) -> Result<Vec<(FrameRef, u64)>, Malfo
     let mut children = Vec::with_capacity(count);
     let mut sum = 0;
     for i in 0..count {
-        let page = FrameRef::take(cursor)?;
+        let page = FrameRef::read(cursor)?;
         let content_bytes = cursor.uv()?;
         if content_bytes == 0 {
             return Err(format!("no content below child {i}"));

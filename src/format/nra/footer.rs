@@ -3,7 +3,7 @@
 //! Spec: nra.md, section 14.
 
 use crate::frame::{HEADER_LEN, is_frame_offset};
-use crate::layout::{Field, footer};
+use crate::layout::footer;
 use crate::superblock::{VERSION, check_keys, check_sum, check_version};
 use nra_core::checksum::checksum;
 use nra_core::error::{Error, Result};
@@ -16,7 +16,7 @@ pub const FOOTER_MAGIC: [u8; 8] = *b"NRATAIL\n";
 
 /// The footer: the 64 bytes after a commit frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Footer {
+pub(crate) struct Footer {
     /// Features that a reader must support.
     pub required: u32,
     /// Offset of the commit frame.
@@ -32,48 +32,43 @@ pub struct Footer {
 impl Footer {
     /// Returns the length of the archive up to the first copy of this footer. Recovery data and a
     /// second copy may follow.
-    pub fn archive_end(&self) -> u64 {
+    pub(crate) fn archive_end(&self) -> u64 {
         self.commit_offset + self.commit_length + FOOTER_LEN as u64
     }
 
     /// Returns the bytes of the footer at file offset `offset`.
-    pub fn encode(&self, offset: u64) -> [u8; FOOTER_LEN] {
+    pub(crate) fn encode(&self, offset: u64) -> [u8; FOOTER_LEN] {
         let mut bytes = [0; FOOTER_LEN];
         footer::MAGIC.put(&mut bytes, FOOTER_MAGIC);
-        footer::VERSION.put(&mut bytes, VERSION.to_le_bytes());
-        footer::REQUIRED.put(&mut bytes, self.required.to_le_bytes());
-        footer::COMMIT_OFFSET.put(&mut bytes, self.commit_offset.to_le_bytes());
-        footer::COMMIT_LENGTH.put(&mut bytes, self.commit_length.to_le_bytes());
-        footer::KEY_FRAME_OFFSET.put(&mut bytes, self.keys.0.to_le_bytes());
-        footer::KEY_FRAME_LENGTH.put(&mut bytes, self.keys.1.to_le_bytes());
-        footer::NUMBER.put(&mut bytes, self.number.to_le_bytes());
+        footer::VERSION.put_number(&mut bytes, VERSION);
+        footer::REQUIRED.put_number(&mut bytes, self.required);
+        footer::COMMIT_OFFSET.put_number(&mut bytes, self.commit_offset);
+        footer::COMMIT_LENGTH.put_number(&mut bytes, self.commit_length);
+        footer::KEY_FRAME_OFFSET.put_number(&mut bytes, self.keys.0);
+        footer::KEY_FRAME_LENGTH.put_number(&mut bytes, self.keys.1);
+        footer::NUMBER.put_number(&mut bytes, self.number);
         let sum = checksum(&bytes[..footer::CHECKSUM.offset], offset);
-        footer::CHECKSUM.put(&mut bytes, sum.to_le_bytes());
+        footer::CHECKSUM.put_number(&mut bytes, sum);
         bytes
     }
 
     /// Parses the footer at file offset `offset`.
-    ///
-    /// # Errors
-    ///
-    /// `Unsupported` for another version, `Corrupt` otherwise.
-    pub fn parse(bytes: &[u8; FOOTER_LEN], offset: u64) -> Result<Self> {
+    pub(crate) fn parse(bytes: &[u8; FOOTER_LEN], offset: u64) -> Result<Self> {
         let corrupt = |detail: String| Error::corrupt("footer", offset, detail);
         if footer::MAGIC.get(bytes) != FOOTER_MAGIC {
             return Err(corrupt("no footer at this offset".into()));
         }
-        check_sum(&bytes[..footer::CHECKSUM.offset], offset, footer::CHECKSUM.get(bytes)).map_err(corrupt)?;
-        check_version(u16::from_le_bytes(footer::VERSION.get(bytes)))?;
+        check_sum(&bytes[..footer::CHECKSUM.offset], offset, footer::CHECKSUM.number(bytes)).map_err(corrupt)?;
+        check_version(footer::VERSION.number(bytes))?;
         if !footer::RESERVED_A.is_zero(bytes) {
             return Err(corrupt("reserved bytes are not zero".into()));
         }
-        let u64_of = |field: Field<8>| u64::from_le_bytes(field.get(bytes));
         let parsed = Self {
-            required: u32::from_le_bytes(footer::REQUIRED.get(bytes)),
-            commit_offset: u64_of(footer::COMMIT_OFFSET),
-            commit_length: u64_of(footer::COMMIT_LENGTH),
-            keys: (u64_of(footer::KEY_FRAME_OFFSET), u64_of(footer::KEY_FRAME_LENGTH)),
-            number: u64_of(footer::NUMBER),
+            required: footer::REQUIRED.number(bytes),
+            commit_offset: footer::COMMIT_OFFSET.number(bytes),
+            commit_length: footer::COMMIT_LENGTH.number(bytes),
+            keys: (footer::KEY_FRAME_OFFSET.number(bytes), footer::KEY_FRAME_LENGTH.number(bytes)),
+            number: footer::NUMBER.number(bytes),
         };
         check_keys(parsed.required, parsed.keys).map_err(corrupt)?;
         let fits = is_frame_offset(parsed.commit_offset)

@@ -10,7 +10,7 @@ use nra_core::codec::Codec;
 use nra_core::crypt::sealed_len;
 use nra_core::error::{Error, Result};
 use nra_core::limits::{
-    MAX_BLOCK_INDEX, MAX_BLOCK_RAW, MAX_COMMIT, MAX_DICTIONARY, MAX_KEYS, MAX_OFFSET, MAX_PAD, MAX_PAGE_RAW, MAX_RECOVERY,
+    self, MAX_BLOCK_INDEX, MAX_BLOCK_RAW, MAX_COMMIT, MAX_DICTIONARY, MAX_KEYS, MAX_OFFSET, MAX_PAD, MAX_PAGE_RAW, MAX_RECOVERY,
 };
 use nra_core::wire::{Cursor, Malformed, put_uv};
 
@@ -32,10 +32,11 @@ pub const ALIGNMENT: u64 = 8;
 const STRUCTURE: &str = "frame header";
 
 /// Kinds of frames. The numbers are those of the specification.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[repr(u8)]
 #[allow(missing_docs)]
 pub enum FrameKind {
+    #[default]
     Block = 1,
     Dictionary = 2,
     EntryPage = 3,
@@ -48,37 +49,32 @@ pub enum FrameKind {
 }
 
 impl FrameKind {
-    /// All kinds.
-    pub const ALL: [Self; 9] = [
-        Self::Block,
-        Self::Dictionary,
-        Self::EntryPage,
-        Self::ExtentPage,
-        Self::ChunkPage,
-        Self::Attributes,
-        Self::Commit,
-        Self::Keys,
-        Self::Recovery,
+    /// All kinds by number, with the names that the specification uses.
+    pub const ALL: [(Self, &str); 9] = [
+        (Self::Block, "block"),
+        (Self::Dictionary, "dictionary"),
+        (Self::EntryPage, "entry page"),
+        (Self::ExtentPage, "extent page"),
+        (Self::ChunkPage, "chunk page"),
+        (Self::Attributes, "attributes"),
+        (Self::Commit, "commit"),
+        (Self::Keys, "keys"),
+        (Self::Recovery, "recovery"),
     ];
 
     /// Returns the kind with this number.
     pub fn from_number(number: u8) -> Option<Self> {
-        Self::ALL.into_iter().find(|&kind| kind as u8 == number)
+        Self::ALL.into_iter().map(|(kind, _)| kind).find(|&kind| kind as u8 == number)
     }
 
     /// Returns the name that the specification uses.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Block => "block",
-            Self::Dictionary => "dictionary",
-            Self::EntryPage => "entry page",
-            Self::ExtentPage => "extent page",
-            Self::ChunkPage => "chunk page",
-            Self::Attributes => "attributes",
-            Self::Commit => "commit",
-            Self::Keys => "keys",
-            Self::Recovery => "recovery",
-        }
+        Self::ALL[self as usize - 1].1
+    }
+
+    /// Returns the error for a damaged frame of this kind at file offset `offset`.
+    pub(crate) fn corrupt(self, offset: u64, detail: impl Into<String>) -> Error {
+        Error::corrupt(self.name(), offset, detail)
     }
 
     /// Returns the limit of the payload after decompression, bytes.
@@ -109,7 +105,7 @@ impl FrameKind {
 }
 
 /// Header of a frame.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FrameHeader {
     /// What the frame holds.
     pub kind: FrameKind,
@@ -134,6 +130,17 @@ pub struct FrameHeader {
     /// Whether the frame is sealed. The sync bytes show this, not the header.
     pub sealed: bool,
 }
+
+nra_core::stored_numbers!(FrameHeader {
+    raw_len: field::RAW_LEN.offset,
+    stored_len: field::STORED_LEN.offset,
+    pad_len: field::PAD_LEN.offset,
+    block_index_len: field::BLOCK_INDEX_LEN.offset,
+    dictionary: field::DICTIONARY.offset,
+    payload_checksum: field::PAYLOAD_CHECKSUM.offset,
+    block_index_checksum: field::BLOCK_INDEX_CHECKSUM.offset,
+    commit: field::COMMIT.offset,
+});
 
 impl FrameHeader {
     /// Returns the frame length.
@@ -173,21 +180,13 @@ impl FrameHeader {
         (self.encode_with(header_checksum), header_checksum)
     }
 
-    /// Returns the bytes of the header with this header checksum.
     pub(crate) fn encode_with(&self, header_checksum: u64) -> [u8; HEADER_LEN] {
         let mut bytes = [0; HEADER_LEN];
         field::SYNC.put(&mut bytes, SYNC);
-        field::KIND.put(&mut bytes, [self.kind as u8]);
-        field::CODEC.put(&mut bytes, [self.codec as u8]);
-        field::RAW_LEN.put(&mut bytes, self.raw_len.to_le_bytes());
-        field::STORED_LEN.put(&mut bytes, self.stored_len.to_le_bytes());
-        field::PAD_LEN.put(&mut bytes, self.pad_len.to_le_bytes());
-        field::BLOCK_INDEX_LEN.put(&mut bytes, self.block_index_len.to_le_bytes());
-        field::DICTIONARY.put(&mut bytes, self.dictionary.to_le_bytes());
-        field::PAYLOAD_CHECKSUM.put(&mut bytes, self.payload_checksum.to_le_bytes());
-        field::BLOCK_INDEX_CHECKSUM.put(&mut bytes, self.block_index_checksum.to_le_bytes());
-        field::COMMIT.put(&mut bytes, self.commit.to_le_bytes());
-        field::HEADER_CHECKSUM.put(&mut bytes, header_checksum.to_le_bytes());
+        field::KIND.put_number(&mut bytes, self.kind as u8);
+        field::CODEC.put_number(&mut bytes, self.codec as u8);
+        self.put_numbers(&mut bytes);
+        field::HEADER_CHECKSUM.put_number(&mut bytes, header_checksum);
         bytes
     }
 
@@ -204,13 +203,9 @@ impl FrameHeader {
 
     /// Parses the decrypted header of a sealed frame. `header_checksum` is the frame MAC that its
     /// key yields.
-    ///
-    /// # Errors
-    ///
-    /// As [`Self::parse`].
     pub(crate) fn parse_decrypted(bytes: &[u8; HEADER_LEN], offset: u64, header_checksum: u64) -> Result<Self> {
         let corrupt = |detail: &str| Err(Error::corrupt(STRUCTURE, offset, detail));
-        if field::SYNC.get(bytes) != SYNC || u64::from_le_bytes(field::HEADER_CHECKSUM.get(bytes)) != header_checksum {
+        if field::SYNC.get(bytes) != SYNC || field::HEADER_CHECKSUM.number::<u64>(bytes) != header_checksum {
             return corrupt("the sealed header has wrong sync bytes or another header checksum");
         }
         let header = Self::parse_fields(bytes, offset, true)?;
@@ -219,23 +214,12 @@ impl FrameHeader {
 
     fn parse_fields(bytes: &[u8; HEADER_LEN], offset: u64, sealed: bool) -> Result<Self> {
         let corrupt = |detail: String| Error::corrupt(STRUCTURE, offset, detail);
-        let u32_of = |field: crate::layout::Field<4>| u32::from_le_bytes(field.get(bytes));
-        let u64_of = |field: crate::layout::Field<8>| u64::from_le_bytes(field.get(bytes));
         let [kind] = field::KIND.get(bytes);
         let [codec] = field::CODEC.get(bytes);
-        let header = Self {
-            kind: FrameKind::from_number(kind).ok_or_else(|| corrupt(format!("unknown kind {kind}")))?,
-            codec: Codec::from_number(codec).ok_or_else(|| corrupt(format!("unknown codec {codec}")))?,
-            raw_len: u32_of(field::RAW_LEN),
-            stored_len: u32_of(field::STORED_LEN),
-            pad_len: u32_of(field::PAD_LEN),
-            block_index_len: u32_of(field::BLOCK_INDEX_LEN),
-            dictionary: u64_of(field::DICTIONARY),
-            payload_checksum: u64_of(field::PAYLOAD_CHECKSUM),
-            block_index_checksum: u64_of(field::BLOCK_INDEX_CHECKSUM),
-            commit: u64_of(field::COMMIT),
-            sealed,
-        };
+        let kind = FrameKind::from_number(kind).ok_or_else(|| corrupt(format!("unknown kind {kind}")))?;
+        let codec = Codec::from_number(codec).ok_or_else(|| corrupt(format!("unknown codec {codec}")))?;
+        let mut header = Self { kind, codec, sealed, ..Self::default() };
+        header.get_numbers(bytes);
         if !field::RESERVED.is_zero(bytes) {
             return Err(corrupt("reserved bytes are not zero".into()));
         }
@@ -258,29 +242,21 @@ impl FrameHeader {
     }
 
     fn peek_fields(bytes: &[u8; HEADER_LEN], sealed: bool) -> (u8, u64) {
-        let u32_of = |field: crate::layout::Field<4>| u32::from_le_bytes(field.get(bytes));
-        let parts = span(sealed, u32_of(field::STORED_LEN)) + span(sealed, u32_of(field::BLOCK_INDEX_LEN));
-        let len = start_len(sealed) as u64 + u64::from(u32_of(field::PAD_LEN)) + parts;
+        let parts = span(sealed, field::STORED_LEN.number(bytes)) + span(sealed, field::BLOCK_INDEX_LEN.number(bytes));
+        let len = start_len(sealed) as u64 + u64::from(field::PAD_LEN.number::<u32>(bytes)) + parts;
         (field::KIND.get(bytes)[0], len.next_multiple_of(ALIGNMENT))
     }
 
     /// Rejects a header that a reader would reject, so that it is never written.
-    ///
-    /// # Errors
-    ///
-    /// `Limit`; `Usage` if the header breaks the rules of section 6.
     pub(crate) fn check(&self, offset: u64) -> Result<()> {
         self.check_limits()?;
-        self.check_rules(offset).map_err(|detail| Error::Usage { detail })
+        self.check_rules(offset).map_err(Error::usage)
     }
 
     fn check_limits(&self) -> Result<()> {
-        let limit = |what, found: u32, limit: u32| {
-            if found > limit { Err(Error::Limit { what, found: found.into(), limit: limit.into() }) } else { Ok(()) }
-        };
-        limit("raw length of a frame", self.raw_len, self.kind.max_raw_len())?;
-        limit("block index length of a frame", self.block_index_len, MAX_BLOCK_INDEX)?;
-        limit("padding of a frame", self.pad_len, MAX_PAD)
+        limits::check("raw length of a frame", self.raw_len.into(), self.kind.max_raw_len().into())?;
+        limits::check("block index length of a frame", self.block_index_len.into(), MAX_BLOCK_INDEX.into())?;
+        limits::check("padding of a frame", self.pad_len.into(), MAX_PAD.into())
     }
 
     fn check_rules(&self, offset: u64) -> Result<(), Malformed> {
@@ -329,7 +305,7 @@ fn authenticate(bytes: &[u8; HEADER_LEN], offset: u64) -> Result<u64, Malformed>
     if field::SYNC.get(bytes) != SYNC {
         return Err("no frame starts here".into());
     }
-    let found = u64::from_le_bytes(field::HEADER_CHECKSUM.get(bytes));
+    let found: u64 = field::HEADER_CHECKSUM.number(bytes);
     let expected = header_checksum(bytes, offset);
     if found != expected {
         return Err(format!("header checksum is {found:016x}, expected {expected:016x}"));
@@ -361,9 +337,9 @@ impl FrameRef {
     pub fn encode(reference: Option<&Self>) -> [u8; REFERENCE_LEN] {
         let mut bytes = [0; REFERENCE_LEN];
         if let Some(frame) = reference {
-            reference::OFFSET.put(&mut bytes, frame.offset.to_le_bytes());
-            reference::LENGTH.put(&mut bytes, frame.length.to_le_bytes());
-            reference::HEADER_CHECKSUM.put(&mut bytes, frame.header_checksum.to_le_bytes());
+            reference::OFFSET.put_number(&mut bytes, frame.offset);
+            reference::LENGTH.put_number(&mut bytes, frame.length);
+            reference::HEADER_CHECKSUM.put_number(&mut bytes, frame.header_checksum);
         }
         bytes
     }
@@ -374,9 +350,9 @@ impl FrameRef {
             return Ok(None);
         }
         let frame = Self {
-            offset: u64::from_le_bytes(reference::OFFSET.get(bytes)),
-            length: u64::from_le_bytes(reference::LENGTH.get(bytes)),
-            header_checksum: u64::from_le_bytes(reference::HEADER_CHECKSUM.get(bytes)),
+            offset: reference::OFFSET.number(bytes),
+            length: reference::LENGTH.number(bytes),
+            header_checksum: reference::HEADER_CHECKSUM.number(bytes),
         };
         frame.validate()?;
         Ok(Some(frame))
@@ -390,7 +366,7 @@ impl FrameRef {
     }
 
     /// Reads the compact form of a reference.
-    pub(crate) fn take(cursor: &mut Cursor<'_>) -> Result<Self, Malformed> {
+    pub(crate) fn read(cursor: &mut Cursor<'_>) -> Result<Self, Malformed> {
         let frame = Self { offset: cursor.uv()?, length: cursor.uv()?, header_checksum: cursor.u64()? };
         frame.validate()?;
         Ok(frame)

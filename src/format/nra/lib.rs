@@ -1,13 +1,13 @@
 //! The engine for NRA version 5. Specification: `docs/format/nra.md`.
 
-pub mod block_index;
+mod block_index;
 pub mod changes;
-pub mod chunk_run;
+mod chunk_run;
 pub mod commit;
 pub mod compact;
-pub mod content;
-pub mod entry_page;
-pub mod extent_map;
+mod content;
+mod entry_page;
+mod extent_map;
 pub mod footer;
 pub mod frame;
 mod front_coding;
@@ -15,7 +15,7 @@ mod front_coding;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod layout;
-pub mod range_set;
+mod range_set;
 pub mod reader;
 pub mod records;
 pub mod recovery;

@@ -3,6 +3,29 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use crate::content::{BlockRef, Extent};
+
+/// Ranges of the raw payloads of blocks, by block offset.
+#[derive(Default)]
+pub(crate) struct BlockRanges(BTreeMap<u64, (BlockRef, RangeSet)>);
+
+impl BlockRanges {
+    pub(crate) fn add(&mut self, extent: &Extent) {
+        let (_, ranges) = self.0.entry(extent.block.offset).or_insert_with(|| (extent.block, RangeSet::default()));
+        let start = u64::from(extent.offset);
+        ranges.add(start, start.saturating_add(extent.len));
+    }
+
+    /// Returns the blocks and the number of bytes in the ranges of each.
+    pub(crate) fn blocks(&self) -> impl Iterator<Item = (&BlockRef, u64)> {
+        self.0.values().map(|(block, ranges)| (block, ranges.bytes()))
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
+    }
+}
+
 /// A set of ranges: start to end. No two ranges touch.
 #[derive(Debug, Default)]
 pub struct RangeSet(BTreeMap<u64, u64>);

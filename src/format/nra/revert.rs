@@ -75,7 +75,8 @@ pub fn revert<W: Write + Send, E: From<Error>>(
                 monitor.check()?;
                 let selected = is_selected(&change);
                 neighbours.record(&change, selected);
-                if selected || Neighbours::may_be_parent(&change) {
+                // A selected change may need a missing directory.
+                if selected || matches!(&change, Change::Added(entry) if entry.kind == Kind::Directory) {
                     changes.push((change, selected));
                 }
                 Ok(())
@@ -139,11 +140,6 @@ struct Neighbours {
 }
 
 impl Neighbours {
-    /// Returns whether an unselected change may be needed by a selected one: a missing directory.
-    fn may_be_parent(change: &Change) -> bool {
-        matches!(change, Change::Added(entry) if entry.kind == Kind::Directory)
-    }
-
     /// Records a change. Changes come in path order, so parents are recorded first.
     fn record(&mut self, change: &Change, selected: bool) {
         let set = match change {

@@ -25,12 +25,11 @@ pub const REQUIRED_ENCRYPTION: u32 = 1 << 0;
 /// Named features: field, bit, name.
 pub const FEATURES: &[(&str, u32, &str)] = &[("required", 0, "encryption")];
 
-/// Fields of the commit slots in the superblock.
 const COMMIT_SLOTS: [Field<COMMIT_SLOT_LEN>; 2] = [superblock::COMMIT_SLOT_A, superblock::COMMIT_SLOT_B];
 
 /// The superblock.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Superblock {
+pub(crate) struct Superblock {
     /// Features that a reader must support.
     pub required: u32,
     /// Features that a reader may ignore.
@@ -43,7 +42,7 @@ pub struct Superblock {
 
 /// A commit slot: where the file ended at some commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CommitSlot {
+pub(crate) struct CommitSlot {
     /// Number of the commit.
     pub number: u64,
     /// Length of the file at that commit.
@@ -55,13 +54,13 @@ impl Superblock {
     pub fn encode(&self) -> [u8; SUPERBLOCK_LEN] {
         let mut bytes = [0; SUPERBLOCK_LEN];
         superblock::MAGIC.put(&mut bytes, MAGIC);
-        superblock::VERSION.put(&mut bytes, VERSION.to_le_bytes());
-        superblock::REQUIRED.put(&mut bytes, self.required.to_le_bytes());
-        superblock::OPTIONAL.put(&mut bytes, self.optional.to_le_bytes());
-        superblock::KEY_FRAME_OFFSET.put(&mut bytes, self.keys.0.to_le_bytes());
-        superblock::KEY_FRAME_LENGTH.put(&mut bytes, self.keys.1.to_le_bytes());
+        superblock::VERSION.put_number(&mut bytes, VERSION);
+        superblock::REQUIRED.put_number(&mut bytes, self.required);
+        superblock::OPTIONAL.put_number(&mut bytes, self.optional);
+        superblock::KEY_FRAME_OFFSET.put_number(&mut bytes, self.keys.0);
+        superblock::KEY_FRAME_LENGTH.put_number(&mut bytes, self.keys.1);
         let sum = checksum(&bytes[..superblock::CHECKSUM.offset], 0);
-        superblock::CHECKSUM.put(&mut bytes, sum.to_le_bytes());
+        superblock::CHECKSUM.put_number(&mut bytes, sum);
         for (field, slot) in COMMIT_SLOTS.into_iter().zip(&self.slots) {
             field.put(&mut bytes, slot.as_ref().map_or([0; COMMIT_SLOT_LEN], |slot| slot.encode(field.offset as u64)));
         }
@@ -70,29 +69,20 @@ impl Superblock {
 
     /// Parses a superblock. A damaged commit slot is returned as empty, and its index (0 = a, 1 =
     /// b) is listed in the second value.
-    ///
-    /// # Errors
-    ///
-    /// `Unsupported` for another version, `Corrupt` otherwise.
-    pub fn parse(bytes: &[u8; SUPERBLOCK_LEN]) -> Result<(Self, Vec<usize>)> {
+    pub(crate) fn parse(bytes: &[u8; SUPERBLOCK_LEN]) -> Result<(Self, Vec<usize>)> {
         let corrupt = |detail: String| Error::corrupt("superblock", 0, detail);
         if superblock::MAGIC.get(bytes) != MAGIC {
             return Err(corrupt("not an NRA file".into()));
         }
         // The version comes first: earlier formats have no checksum at this offset.
-        check_version(u16::from_le_bytes(superblock::VERSION.get(bytes)))?;
-        check_sum(&bytes[..superblock::CHECKSUM.offset], 0, superblock::CHECKSUM.get(bytes)).map_err(corrupt)?;
-        if !(superblock::RESERVED_A.is_zero(bytes)
-            && superblock::RESERVED_B.is_zero(bytes)
-            && superblock::RESERVED_C.is_zero(bytes))
-        {
+        check_version(superblock::VERSION.number(bytes))?;
+        check_sum(&bytes[..superblock::CHECKSUM.offset], 0, superblock::CHECKSUM.number(bytes)).map_err(corrupt)?;
+        let (a, b, c) = (superblock::RESERVED_A, superblock::RESERVED_B, superblock::RESERVED_C);
+        if !(a.is_zero(bytes) && b.is_zero(bytes) && c.is_zero(bytes)) {
             return Err(corrupt("reserved bytes are not zero".into()));
         }
-        let required = u32::from_le_bytes(superblock::REQUIRED.get(bytes));
-        let keys = (
-            u64::from_le_bytes(superblock::KEY_FRAME_OFFSET.get(bytes)),
-            u64::from_le_bytes(superblock::KEY_FRAME_LENGTH.get(bytes)),
-        );
+        let required = superblock::REQUIRED.number(bytes);
+        let keys = (superblock::KEY_FRAME_OFFSET.number(bytes), superblock::KEY_FRAME_LENGTH.number(bytes));
         check_keys(required, keys).map_err(corrupt)?;
         if keys.0 != 0 && keys.0 != SUPERBLOCK_LEN as u64 {
             return Err(corrupt(format!("first key frame at offset {}", keys.0)));
@@ -105,7 +95,7 @@ impl Superblock {
                 Err(_) => damaged.push(i),
             }
         }
-        Ok((Self { required, optional: u32::from_le_bytes(superblock::OPTIONAL.get(bytes)), keys, slots }, damaged))
+        Ok((Self { required, optional: superblock::OPTIONAL.number(bytes), keys, slots }, damaged))
     }
 
     /// Returns where to write `slot`: an empty commit slot, an invalid one, or the older one.
@@ -128,10 +118,10 @@ impl CommitSlot {
     pub fn encode(&self, offset: u64) -> [u8; COMMIT_SLOT_LEN] {
         let mut bytes = [0; COMMIT_SLOT_LEN];
         commit_slot::MAGIC.put(&mut bytes, COMMIT_SLOT_MAGIC);
-        commit_slot::NUMBER.put(&mut bytes, self.number.to_le_bytes());
-        commit_slot::END.put(&mut bytes, self.end.to_le_bytes());
+        commit_slot::NUMBER.put_number(&mut bytes, self.number);
+        commit_slot::END.put_number(&mut bytes, self.end);
         let sum = checksum(&bytes[..commit_slot::CHECKSUM.offset], offset);
-        commit_slot::CHECKSUM.put(&mut bytes, sum.to_le_bytes());
+        commit_slot::CHECKSUM.put_number(&mut bytes, sum);
         bytes
     }
 
@@ -143,12 +133,11 @@ impl CommitSlot {
         if commit_slot::MAGIC.get(bytes) != COMMIT_SLOT_MAGIC {
             return Err("not a commit slot".into());
         }
-        check_sum(&bytes[..commit_slot::CHECKSUM.offset], offset, commit_slot::CHECKSUM.get(bytes))?;
+        check_sum(&bytes[..commit_slot::CHECKSUM.offset], offset, commit_slot::CHECKSUM.number(bytes))?;
         if !commit_slot::RESERVED.is_zero(bytes) {
             return Err("reserved bytes are not zero".into());
         }
-        let number = u64::from_le_bytes(commit_slot::NUMBER.get(bytes));
-        let end = u64::from_le_bytes(commit_slot::END.get(bytes));
+        let (number, end): (u64, u64) = (commit_slot::NUMBER.number(bytes), commit_slot::END.number(bytes));
         // A commit frame and its footer lie between the superblock and the end.
         let least = (SUPERBLOCK_LEN + HEADER_LEN + FOOTER_LEN) as u64;
         if number == 0 || end < least || end > MAX_OFFSET || !end.is_multiple_of(ALIGNMENT) {
@@ -162,27 +151,19 @@ impl CommitSlot {
     /// # Panics
     ///
     /// If there is no such commit slot.
-    pub fn offset(index: usize) -> u64 {
+    pub(crate) fn offset(index: usize) -> u64 {
         COMMIT_SLOTS[index].offset as u64
     }
 }
 
 /// Rejects required features that this version of nra does not support.
-///
-/// # Errors
-///
-/// `Unsupported` with the first unknown bit.
-pub fn check_required(required: u32, supported: u32) -> Result<()> {
+pub(crate) fn check_required(required: u32, supported: u32) -> Result<()> {
     check_features("required", "required feature", required, supported)
 }
 
 /// Rejects optional features that this version of nra does not know. It must not write to such an
 /// archive.
-///
-/// # Errors
-///
-/// `Unsupported` with the first unknown bit.
-pub fn check_optional(optional: u32, supported: u32) -> Result<()> {
+pub(crate) fn check_optional(optional: u32, supported: u32) -> Result<()> {
     check_features("optional", "writing to an archive with the optional feature", optional, supported)
 }
 
@@ -208,8 +189,8 @@ pub(crate) fn check_version(version: u16) -> Result<()> {
     Err(Error::Unsupported { what: "NRA version", found: version.to_string(), known: VERSION.to_string() })
 }
 
-pub(crate) fn check_sum(bytes: &[u8], offset: u64, found: [u8; 8]) -> Result<(), Malformed> {
-    let (expected, found) = (checksum(bytes, offset), u64::from_le_bytes(found));
+pub(crate) fn check_sum(bytes: &[u8], offset: u64, found: u64) -> Result<(), Malformed> {
+    let expected = checksum(bytes, offset);
     if expected == found { Ok(()) } else { Err(format!("checksum is {found:016x}, expected {expected:016x}")) }
 }
 

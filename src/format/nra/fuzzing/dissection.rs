@@ -4,14 +4,13 @@
 //! footer. Here a change is made below the checksums. Lengths, checksums and offsets are then those
 //! that a malicious writer would write.
 
-use crate::content::HasContent as _;
 use std::collections::HashMap;
 use std::ops::Range;
 
 use crate::block_index::BlockIndex;
 use crate::chunk_run::ChunkPage;
 use crate::commit::Commit;
-use crate::content::{BlockRef, Content, Extent, FrameRef, Segment};
+use crate::content::{BlockRef, Content, EntryContent as _, Extent, FrameRef, Segment};
 use crate::entry_page::EntryPage;
 use crate::extent_map::ExtentPage;
 use crate::footer::{FOOTER_LEN, Footer};

@@ -12,8 +12,7 @@ pub use dissection::{Dissection, Operation, Part};
 pub use keys::{opens, reencode_keys};
 pub use structure::{Structure, reencode, seal};
 
-use crate::content::HasContent as _;
-use crate::content::{Content, Segment};
+use crate::content::{Content, EntryContent as _, Segment};
 use nra_core::entry::Entry;
 
 /// Returns the file offsets of the frames that hold the content of `entry`: blocks, or the root

@@ -206,11 +206,11 @@ mod tests {
         let chunk = |n: u8| Chunk { gap: 0, raw_len: 100, digest: Digest::of(&[n]) };
         let block_index = BlockIndex { chunks: (0..100).map(chunk).collect(), entries: vec![] };
         let raw_len = 10_000u32.to_le_bytes();
-        for bytes in [block_index.encode().unwrap(), encode_plain(&block_index)] {
+        for bytes in [block_index.encode(), encode_plain(&block_index)] {
             let bytes = [&raw_len[..], &bytes].concat();
             assert_eq!(reencode(Structure::BlockIndex, &bytes).as_ref(), Some(&bytes));
         }
-        assert_eq!(decompressed(&block_index.encode().unwrap()), Some(encode_plain(&block_index)));
+        assert_eq!(decompressed(&block_index.encode()), Some(encode_plain(&block_index)));
     }
 
     #[test]

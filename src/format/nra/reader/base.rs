@@ -14,7 +14,7 @@ use crate::content::{BlockRef, FrameRef};
 use crate::entry_page::{Child, EntryPage};
 use crate::frame::FrameKind;
 use crate::reader::cache_key::CacheKey;
-use crate::reader::damage::is_damage;
+use crate::reader::damage::undamaged;
 use crate::reader::keys::{self, Unlock};
 use crate::reader::window::Window;
 use crate::reader::{NraReader, frames, open};
@@ -100,33 +100,28 @@ impl NraReader {
         reject_other_formats(&window)?;
         let keys = Unlock::Keyring(keyring.as_ref());
         keys::unlock(&mut window, keys, false)?;
-        let (state, superblock) = open::for_append(&mut window, keys)?;
-        let is_protected = state.trailing_remark.is_none() || recovery::find_at(window.source(), state.end)?.is_some();
-        let trailing_bytes = if is_protected { 0 } else { window.file_len().saturating_sub(state.end) };
-        let (commit, commit_ref, keys, end) = (state.commit.clone(), state.commit_ref, state.keys, state.end);
-        let base = BaseCommit { superblock, commit, commit_ref, keys, end, lost_footer: !state.has_footer, trailing_bytes };
+        let (found, superblock) = open::for_append(&mut window, keys)?;
+        let is_protected = found.trailing_remark.is_none() || recovery::find_at(window.source(), found.end)?.is_some();
+        let trailing_bytes = if is_protected { 0 } else { window.file_len().saturating_sub(found.end) };
+        let (commit, commit_ref, keys, end) = (found.commit.clone(), found.commit_ref, found.keys, found.end);
+        let base = BaseCommit { superblock, commit, commit_ref, keys, end, lost_footer: !found.has_footer, trailing_bytes };
         let options = OpenOptions { cache_bytes, recover: false, ..OpenOptions::default() };
-        Ok((Self::open_commit(window, state, &options, true)?, base))
+        Ok((Self::open_commit(window, found, &options, true)?, base))
     }
 
     /// Reads a page of the entry tree. `upper` is the next key.
     pub(crate) fn entry_page(&self, child: &Child, level: Option<u8>, upper: Option<&[u8]>) -> Result<EntryPage> {
-        let corrupt = |detail: String| Error::corrupt(FrameKind::EntryPage.name(), child.page.offset, detail);
-        let frame = frames::follow(&self.window, FrameKind::EntryPage, child.page)?;
-        let page = EntryPage::parse(&frame.payload).map_err(corrupt)?;
+        let page = frames::parse(&self.window, FrameKind::EntryPage, child.page, EntryPage::parse)?;
         let below = page.below();
-        child.check(below, level).and_then(|()| child.check_position(page.ends(), below.level, upper)).map_err(corrupt)?;
-        Ok(page)
+        let checked = child.check(below, level).and_then(|()| child.check_position(page.ends(), below.level, upper));
+        checked.map(|()| page).map_err(|detail| FrameKind::EntryPage.corrupt(child.page.offset, detail))
     }
 
     /// Finds a chunk by its digest. Damaged pages and block indexes are skipped.
     pub(crate) fn find_chunk(&self, runs: &[FrameRef], digest: &Digest) -> Result<Option<StoredChunk>> {
         for &run in runs.iter().rev() {
-            match self.find_in_chunk_run(run, digest) {
-                Ok(None) => {}
-                Ok(found) => return Ok(found),
-                Err(error) if is_damage(&error) => {}
-                Err(error) => return Err(error),
+            if let Some(Some(found)) = undamaged(self.find_in_chunk_run(run, digest))? {
+                return Ok(Some(found));
             }
         }
         Ok(None)
@@ -143,22 +138,22 @@ impl NraReader {
             }
             match &self.chunk_page(page, level)?.0 {
                 ChunkPage::Leaf(locations) => {
-                    let first = locations.partition_point(|commit_ref| commit_ref.key < key);
-                    for commit_ref in locations[first..].iter().take_while(|commit_ref| commit_ref.key == key) {
+                    let first = locations.partition_point(|location| location.key < key);
+                    for location in locations[first..].iter().take_while(|location| location.key == key) {
                         candidates += 1;
                         if candidates > MAX_CANDIDATES {
                             return Ok(None);
                         }
-                        let found = self.chunk_at(commit_ref, digest)?;
+                        let found = self.chunk_at(location, digest)?;
                         if found.is_some() {
                             return Ok(found);
                         }
                     }
                 }
                 ChunkPage::Inner(level, children) => {
-                    let behind = children.partition_point(|child| child.0 <= key);
+                    let end = children.partition_point(|child| child.0 <= key);
                     let first = children.partition_point(|child| child.0 < key).saturating_sub(1);
-                    let pages = children.get(first..behind.min(first + MAX_CANDIDATES)).unwrap_or_default();
+                    let pages = children.get(first..end.min(first + MAX_CANDIDATES)).unwrap_or_default();
                     stack.extend(pages.iter().rev().map(|child| (child.1, Some(level - 1))));
                 }
             }
@@ -166,59 +161,39 @@ impl NraReader {
         Ok(None)
     }
 
-    fn chunk_at(&self, commit_ref: &ChunkLocation, digest: &Digest) -> Result<Option<StoredChunk>> {
-        let indexed = match self.indexed_block(commit_ref.block) {
-            Err(error) if is_damage(&error) => return Ok(None),
-            indexed => indexed?,
-        };
-        Ok(indexed.chunks.get(commit_ref.chunk).filter(|(_, chunk)| chunk.digest == *digest).map(|(offset, chunk)| StoredChunk {
-            block: indexed.block,
-            codec: indexed.codec,
-            number: commit_ref.chunk,
-            offset,
-            raw_len: chunk.raw_len,
-        }))
+    fn chunk_at(&self, location: &ChunkLocation, digest: &Digest) -> Result<Option<StoredChunk>> {
+        let Some(indexed) = undamaged(self.indexed_block(location.block))? else { return Ok(None) };
+        let IndexedBlock { block, codec, ref chunks } = *indexed;
+        let found = chunks.get(location.chunk).filter(|(_, chunk)| chunk.digest == *digest);
+        Ok(found.map(|(offset, chunk)| StoredChunk { block, codec, number: location.chunk, offset, raw_len: chunk.raw_len }))
     }
 
     fn indexed_block(&self, offset: u64) -> Result<Arc<IndexedBlock>> {
         self.caches.get_or_load(CacheKey::indexed_block(offset), || {
             let start = frames::header(&self.window, FrameKind::Block, offset)?;
             let chunks = frames::chunks(&self.window, &start, offset)?;
-            let (header, header_checksum) = (start.header, start.header_checksum);
-            let (raw_len, stored_len, pad_len) = (header.raw_len, header.stored_len, header.pad_len);
-            Ok(IndexedBlock {
-                block: BlockRef { offset, raw_len, stored_len, pad_len, header_checksum },
-                codec: header.codec,
-                chunks,
-            })
+            Ok(IndexedBlock { block: start.block_ref(offset), codec: start.header.codec, chunks })
         })
     }
 
     fn chunk_page(&self, page: FrameRef, level: Option<u8>) -> Result<Arc<CachedChunkPage>> {
-        let corrupt = |detail| Error::corrupt(FrameKind::ChunkPage.name(), page.offset, detail);
         let node = self.caches.get_or_load(CacheKey::frame(page), || {
-            let frame = frames::follow(&self.window, FrameKind::ChunkPage, page)?;
-            ChunkPage::parse(&frame.payload).map(CachedChunkPage).map_err(corrupt)
+            frames::parse(&self.window, FrameKind::ChunkPage, page, |payload| ChunkPage::parse(payload).map(CachedChunkPage))
         })?;
-        let found = match &node.0 {
-            ChunkPage::Leaf(_) => 0,
-            ChunkPage::Inner(level, _) => *level,
-        };
+        let found = node.0.level();
         match level {
-            Some(level) if level != found => Err(corrupt(format!("its level is {found}, expected {level}"))),
+            Some(level) if level != found => {
+                Err(FrameKind::ChunkPage.corrupt(page.offset, format!("its level is {found}, expected {level}")))
+            }
             _ => Ok(node),
         }
     }
 
     /// Returns the number of chunks in a chunk run.
     pub(crate) fn run_len(&self, run: FrameRef) -> Result<u64> {
-        Ok(match &self.chunk_page(run, None)?.0 {
-            ChunkPage::Leaf(locations) => locations.len() as u64,
-            ChunkPage::Inner(_, children) => children.iter().map(|child| child.2).sum(),
-        })
+        Ok(self.chunk_page(run, None)?.0.chunk_count())
     }
 
-    /// Appends all chunks of a chunk run to `locations`.
     pub(crate) fn append_run(&self, run: FrameRef, locations: &mut Vec<ChunkLocation>) -> Result<()> {
         let mut stack = vec![(run, None)];
         // Each chunk has a digest in a block index, which limits their number.
@@ -226,7 +201,7 @@ impl NraReader {
         while let Some((page, level)) = stack.pop() {
             match &self.chunk_page(page, level)?.0 {
                 ChunkPage::Leaf(found) => {
-                    let again = || Error::corrupt(FrameKind::ChunkPage.name(), page.offset, "more chunks than possible");
+                    let again = || FrameKind::ChunkPage.corrupt(page.offset, "more chunks than possible");
                     room = room.checked_sub(found.len() as u64).ok_or_else(again)?;
                     locations.extend_from_slice(found);
                 }

@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use crate::block_index::ChunkList;
 use crate::content::{BlockRef, Extent};
-use crate::frame::{FrameHeader, FrameKind, HEADER_LEN, SEALED_HEADER_LEN, span, start_len};
+use crate::frame::{FrameHeader, FrameKind, SEALED_HEADER_LEN, span, start_len};
 use crate::layout::sealed;
 use crate::reader::cache_key::CacheKey;
-use crate::reader::damage::is_damage;
+use crate::reader::damage::undamaged;
 use crate::reader::decrypt::FrameDecryptor;
 use crate::reader::frames::FrameStart;
 use crate::reader::{NraReader, frames};
@@ -20,10 +20,7 @@ use nra_core::codec::{Codec, Dictionary};
 use nra_core::crypt::{FramePart, SEGMENT, segments_of};
 use nra_core::digest::Digest;
 use nra_core::error::{Error, Result};
-use nra_core::limits::{MAX_BLOCK_RAW, MAX_PAD};
-
-/// Bytes read at first for a dictionary of unknown length. Writers do not create longer ones.
-const DICTIONARY_GUESS: usize = HEADER_LEN + (32 << 10);
+use nra_core::limits::{self, MAX_BLOCK_RAW, MAX_PAD};
 
 /// Raw bytes of a block, or of an extent that was read alone.
 pub(super) struct Block {
@@ -50,7 +47,7 @@ impl Block {
         let to = from.zip(usize::try_from(len).ok()).and_then(|(from, len)| from.checked_add(len));
         from.zip(to).and_then(|(from, to)| self.raw().get(from..to)).ok_or_else(|| {
             let detail = format!("{len} bytes at {start} of its raw payload expected, it has {}", self.raw().len());
-            Error::corrupt(FrameKind::Block.name(), place, detail)
+            FrameKind::Block.corrupt(place, detail)
         })
     }
 }
@@ -72,19 +69,16 @@ fn compare(header: &FrameHeader, header_checksum: u64, block: &BlockRef) -> Resu
         format!("{header_checksum:016x} (raw {raw}, stored {stored}, padding {pad})")
     };
     let detail = format!("header checksum is {}, expected {}", show(found), show(expected));
-    Err(Error::corrupt(FrameKind::Block.name(), block.offset, detail))
+    Err(FrameKind::Block.corrupt(block.offset, detail))
 }
 
 /// Returns the length of header, padding and stored payload in the file.
 fn fetch_len(block: &BlockRef, sealed: bool) -> Result<usize> {
-    let limit = |what, found: u32, limit: u32| {
-        if found > limit { Err(Error::Limit { what, found: found.into(), limit: limit.into() }) } else { Ok(()) }
-    };
-    limit("raw length of a block", block.raw_len, MAX_BLOCK_RAW)?;
-    limit("stored length of a block", block.stored_len, block.raw_len)?;
-    limit("padding of a block", block.pad_len, MAX_PAD)?;
-    let behind = u64::from(block.pad_len) + span(sealed, block.stored_len);
-    Ok(start_len(sealed) + usize::try_from(behind).expect("limited above"))
+    limits::check("raw length of a block", block.raw_len.into(), MAX_BLOCK_RAW.into())?;
+    limits::check("stored length of a block", block.stored_len.into(), block.raw_len.into())?;
+    limits::check("padding of a block", block.pad_len.into(), MAX_PAD.into())?;
+    let rest = u64::from(block.pad_len) + span(sealed, block.stored_len);
+    Ok(start_len(sealed) + usize::try_from(rest).expect("limited above"))
 }
 
 impl NraReader {
@@ -120,12 +114,8 @@ impl NraReader {
         Ok(Block { bytes: raw, from: 0, header: Some(header) })
     }
 
-    pub(super) fn dictionary(&self, offset: u64) -> Result<Arc<Dictionary>> {
-        let load = || {
-            let frame = frames::at(&self.window, FrameKind::Dictionary, offset, DICTIONARY_GUESS)?;
-            Dictionary::new(frame.payload).map_err(|detail| Error::corrupt(FrameKind::Dictionary.name(), offset, detail))
-        };
-        self.caches.get_or_load(CacheKey::dictionary(offset), load)
+    pub(crate) fn dictionary(&self, offset: u64) -> Result<Arc<Dictionary>> {
+        self.caches.get_or_load(CacheKey::dictionary(offset), || frames::dictionary(&self.window, offset))
     }
 
     /// Returns the chunks of a block. Reads its header and block index, not its payload.
@@ -168,10 +158,7 @@ impl NraReader {
     fn read_by_chunks(&self, extent: &Extent, start: u64, len: u64, damage: &dyn Fn() -> Error) -> Result<Vec<u8>> {
         let from = u64::from(extent.offset).saturating_add(start);
         let to = from.saturating_add(len);
-        let chunks = match self.chunks(&extent.block) {
-            Err(error) if is_damage(&error) => return Err(damage()),
-            other => other?,
-        };
+        let chunks = undamaged(self.chunks(&extent.block))?.ok_or_else(damage)?;
         let mut bytes = Vec::new();
         let mut at = from;
         for (offset, chunk) in chunks.within(from..to) {
@@ -229,9 +216,7 @@ impl NraReader {
     /// Reads the bytes of an extent of a block of codec 0 without checking them. Bytes of a sealed
     /// block are authenticated.
     fn load_extent(&self, extent: &Extent) -> Result<Block> {
-        let limit = u64::from(MAX_BLOCK_RAW);
-        let len = usize::try_from(extent.len).ok().filter(|_| extent.len <= limit);
-        let len = len.ok_or(Error::Limit { what: "length of an extent", found: extent.len, limit })?;
+        let len = limits::to_len("length of an extent", extent.len, MAX_BLOCK_RAW.into())?;
         if let Some(decryptor) = self.window.decryptor() {
             return self.load_sealed_extent(decryptor, extent, len);
         }

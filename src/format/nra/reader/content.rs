@@ -2,12 +2,11 @@
 //!
 //! Spec: nra.md, section 8.4.
 
-use crate::content::HasContent as _;
 use std::ops::Range;
 
-use crate::content::{Content, Extent, Segment};
+use crate::content::{Content, EntryContent as _, Extent, Segment};
 use crate::reader::NraReader;
-use crate::reader::damage::is_damage;
+use crate::reader::damage::undamaged;
 use nra_core::archive::{Access, Archive, MAX_HOLES, Part};
 use nra_core::digest::Digest;
 use nra_core::entry::{Entry, Kind};
@@ -28,7 +27,7 @@ impl NraReader {
             Segment::Data(extent) => self.with_extent(extent, part.start, part.end - part.start, |bytes| sink(Part::Data(bytes))),
         };
         match entry.content() {
-            Content::None => Err(Error::Usage { detail: format!("{} has no content in this archive", entry.path) }),
+            Content::None => Err(Error::usage(format!("{} has no content in this archive", entry.path))),
             Content::Uncompressed(extent, checksum) => self.visit_uncompressed(extent, *checksum, range, access, sink),
             _ => self.each_segment(entry, range, &mut segment),
         }
@@ -68,10 +67,8 @@ impl NraReader {
         let (start, len) = (range.start, range.end - range.start);
         if access == Access::Sequential {
             // Damage elsewhere in the block does not affect this entry.
-            match self.block(&extent.block) {
-                Ok(block) => return sink(Part::Data(block.part(extent, start, len)?)),
-                Err(error) if is_damage(&error) => {}
-                Err(error) => return Err(error),
+            if let Some(block) = undamaged(self.block(&extent.block))? {
+                return sink(Part::Data(block.part(extent, start, len)?));
             }
         }
         self.with_uncompressed(extent, checksum, start, len, |bytes| sink(Part::Data(bytes)))
@@ -118,14 +115,13 @@ impl NraReader {
         }
         match entry.content() {
             Content::None => return Ok(Some(Digest::of(b""))),
-            Content::Extent(extent) | Content::Uncompressed(extent, _) => match self.chunk_digest(extent) {
-                Ok(Some(digest)) => return Ok(Some(digest)),
-                // The extent has several chunks, or the block index is damaged: compute the digest
-                // from the content.
-                Ok(None) => {}
-                Err(error) if is_damage(&error) => {}
-                Err(error) => return Err(error),
-            },
+            // If the extent has several chunks or the block index is damaged, the digest is computed
+            // from the content.
+            Content::Extent(extent) | Content::Uncompressed(extent, _) => {
+                if let Some(Some(digest)) = undamaged(self.chunk_digest(extent))? {
+                    return Ok(Some(digest));
+                }
+            }
             Content::List(_, digest) | Content::Map(_, digest) => {
                 if let Some(digest) = digest {
                     return Ok(Some(**digest));

@@ -16,7 +16,6 @@ const MAX_SESSIONS: usize = 256;
 /// Decrypts the sealed frames of an archive.
 pub(super) struct FrameDecryptor {
     keyring: Keyring,
-    /// The key frame that was unlocked.
     pub(super) keys: KeyFrameRef,
     sessions: Mutex<Vec<Session>>,
 }
@@ -39,7 +38,6 @@ impl FrameDecryptor {
         &self.keyring
     }
 
-    /// Returns the key of the frame at `offset` that starts with `salt`.
     pub(super) fn key(&self, offset: u64, salt: [u8; SALT_LEN]) -> FrameKey {
         let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         let known = sessions.iter().find(|session| *session.salt() == salt).cloned();
@@ -68,7 +66,7 @@ impl FrameDecryptor {
 
     /// Checks the payload of a key frame of this archive.
     pub(super) fn check_keys(&self, payload: &[u8], offset: u64, commit: u64) -> Result<()> {
-        let keys = KeyFrame::parse(payload).map_err(|detail| Error::corrupt(FrameKind::Keys.name(), offset, detail))?;
+        let keys = KeyFrame::parse(payload).map_err(|detail| FrameKind::Keys.corrupt(offset, detail))?;
         keys.unlock_with(self.keyring.archive_key(), KeyPlace { offset, commit }).map(drop)
     }
 

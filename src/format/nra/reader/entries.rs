@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::vec;
 
 use crate::reader::NraReader;
-use crate::reader::entry_tree::{LeafPosition, Seek, TreePage, UnreachableEntries, behind};
+use crate::reader::entry_tree::{LeafPosition, Seek, TreePage, UnreachableEntries, after_subtree};
 use nra_core::entry::{Entry, Kind};
 use nra_core::error::{Error, Result};
 use nra_core::path::EntryPath;
@@ -34,7 +34,7 @@ impl<'a> Entries<'a> {
         let range = position.index(self.next)..position.end_index(self.end);
         self.error = position.shortage();
         self.next = position.end();
-        let mut entries = match Arc::try_unwrap(position.node) {
+        let mut entries = match Arc::try_unwrap(position.page) {
             Ok(TreePage::Leaf(leaf)) => leaf.into_entries().unwrap_or_else(|leaf| leaf.entries()[range.clone()].to_vec()),
             Ok(TreePage::Inner(_)) => unreachable!("descents end at leaf pages"),
             Err(shared) => {
@@ -115,7 +115,7 @@ impl<'a> Children<'a> {
     /// Continues after everything below `directory`. The entry at `index` of `position` is
     /// `directory` or lies below it.
     fn skip(&mut self, directory: &EntryPath, position: LeafPosition, index: usize) -> Result<()> {
-        let key = behind(directory.as_bytes());
+        let key = after_subtree(directory.as_bytes());
         let entries = position.leaf().entries();
         if entries.get(index + 1).is_some_and(|next| !next.path.is_below(directory)) {
             self.at = Some((position, index + 1));

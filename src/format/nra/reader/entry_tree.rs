@@ -34,7 +34,7 @@ pub(super) struct Leaf {
     /// Entries that the tree counts here but that were not found; 0 for an undamaged page.
     pub(super) missing: u64,
     /// Offset of the damaged page that this replaces; 0 for an undamaged page.
-    place: u64,
+    replaced: u64,
 }
 
 /// An inner page with prefix sums.
@@ -64,7 +64,49 @@ pub(super) struct LeafPosition {
     pub(super) bytes: u64,
     /// Number of entry numbers that belong to it.
     pub(super) count: u64,
-    pub(super) node: Arc<TreePage>,
+    pub(super) page: Arc<TreePage>,
+}
+
+/// A way from the root page down the tree.
+struct Descent<'a> {
+    root: &'a Child,
+    /// The inner pages on the way, each with the index of the next child.
+    above: Vec<(Arc<TreePage>, usize)>,
+    /// Number of the first entry below that child.
+    first: u64,
+    /// Content bytes before it.
+    bytes: u64,
+}
+
+impl<'a> Descent<'a> {
+    fn from(root: &'a Child) -> Self {
+        Self { root, above: Vec::with_capacity(4), first: 0, bytes: 0 }
+    }
+
+    /// Returns the reference to the page that the descent has reached.
+    fn child(&self) -> &Child {
+        self.above.last().map_or(self.root, |(page, index)| &page.children()[*index])
+    }
+
+    /// Returns the level of that page, unless it is the root page.
+    fn level(&self) -> Option<u8> {
+        self.above.last().map(|(page, _)| page.level() - 1)
+    }
+
+    /// Returns the next key on the way up, which limits the entries of that page.
+    fn upper(&self) -> Option<&[u8]> {
+        self.above.iter().rev().find_map(|(page, index)| Some(&*page.children().get(index + 1)?.key))
+    }
+
+    /// Continues below that page if it is an inner page. Returns a leaf page.
+    fn enter(&mut self, page: Arc<TreePage>, seek: Seek<'_>) -> Option<Arc<TreePage>> {
+        let TreePage::Inner(inner) = &*page else { return Some(page) };
+        let index = inner.choose(seek, self.first);
+        self.first += inner.first[index];
+        self.bytes += inner.bytes[index];
+        self.above.push((page, index));
+        None
+    }
 }
 
 /// Entry numbers that cannot be reached, and the reason.
@@ -74,20 +116,16 @@ pub(super) struct UnreachableEntries {
 }
 
 impl Leaf {
-    pub(super) fn new(entries: Vec<Entry>) -> Self {
-        Self::shared(Arc::new(entries))
-    }
-
-    /// Creates a leaf from all entries of a shared list.
+    /// Creates a leaf from all entries of a list.
     pub(super) fn shared(entries: Arc<Vec<Entry>>) -> Self {
-        Self { range: 0..entries.len(), content_bytes: content_bytes(&entries), entries, missing: 0, place: 0 }
+        Self { range: 0..entries.len(), content_bytes: content_bytes(&entries), entries, missing: 0, replaced: 0 }
     }
 
     /// Creates a leaf from a part of a shared list, as a replacement for the damaged page of
     /// `child`.
-    pub(super) fn stand_in(entries: Arc<Vec<Entry>>, range: Range<usize>, child: &Child) -> Self {
+    pub(super) fn replacement(entries: Arc<Vec<Entry>>, range: Range<usize>, child: &Child) -> Self {
         let missing = child.entries.saturating_sub(range.len() as u64);
-        Self { content_bytes: content_bytes(&entries[range.clone()]), entries, range, missing, place: child.page.offset }
+        Self { content_bytes: content_bytes(&entries[range.clone()]), entries, range, missing, replaced: child.page.offset }
     }
 
     pub(super) fn entries(&self) -> &[Entry] {
@@ -141,7 +179,7 @@ impl Inner {
 impl TreePage {
     pub(super) fn parse(payload: &[u8]) -> Result<Self, String> {
         Ok(match EntryPage::parse(payload)? {
-            EntryPage::Leaf(entries) => Self::Leaf(Leaf::new(entries)),
+            EntryPage::Leaf(entries) => Self::Leaf(Leaf::shared(Arc::new(entries))),
             EntryPage::Inner(page) => Self::Inner(Inner::new(page)?),
         })
     }
@@ -199,7 +237,7 @@ impl TreePage {
 
 impl LeafPosition {
     pub(super) fn leaf(&self) -> &Leaf {
-        self.node.leaf()
+        self.page.leaf()
     }
 
     /// Returns the first entry number after this leaf page.
@@ -219,7 +257,6 @@ impl LeafPosition {
         if number >= self.end() { self.leaf().entries().len() } else { self.index(number) }
     }
 
-    /// Returns the number of the entry at `index`.
     pub(super) fn number(&self, index: usize) -> u64 {
         self.first + (index as u64).min(self.count)
     }
@@ -229,7 +266,7 @@ impl LeafPosition {
         let leaf = self.leaf();
         let missing = leaf.missing;
         let detail = || format!("{missing} of the {} entries below it are recorded in no readable block index", self.count);
-        (missing > 0).then(|| Error::corrupt(FrameKind::EntryPage.name(), leaf.place, detail()))
+        (missing > 0).then(|| FrameKind::EntryPage.corrupt(leaf.replaced, detail()))
     }
 }
 
@@ -242,21 +279,18 @@ impl NraReader {
     pub(super) fn leaf(&self, seek: Seek<'_>, keep: bool) -> Result<LeafPosition, UnreachableEntries> {
         let root = match &self.root {
             Root::EntryPage(root) => root,
-            Root::Whole(node) => {
-                return Ok(LeafPosition { first: 0, bytes: 0, count: node.below().entries, node: Arc::clone(node) });
+            Root::Whole(page) => {
+                return Ok(LeafPosition { first: 0, bytes: 0, count: page.below().entries, page: Arc::clone(page) });
             }
         };
-        let (mut first, mut bytes) = (0, 0);
-        let mut above: Vec<(Arc<TreePage>, usize)> = Vec::with_capacity(4);
+        let mut descent = Descent::from(root);
         loop {
-            let child = above.last().map_or(root, |(node, index)| &node.children()[*index]);
-            let (count, node) = (child.entries, self.node(child, &above, keep));
-            let node = node.map_err(|error| UnreachableEntries { numbers: first..first + count, error })?;
-            let TreePage::Inner(inner) = &*node else { return Ok(LeafPosition { first, bytes, count, node }) };
-            let index = inner.choose(seek, first);
-            first += inner.first[index];
-            bytes += inner.bytes[index];
-            above.push((node, index));
+            let (first, count) = (descent.first, descent.child().entries);
+            let page = self.page_or_replacement(&descent, keep);
+            let page = page.map_err(|error| UnreachableEntries { numbers: first..first + count, error })?;
+            if let Some(page) = descent.enter(page, seek) {
+                return Ok(LeafPosition { first, bytes: descent.bytes, count, page });
+            }
         }
     }
 
@@ -265,22 +299,19 @@ impl NraReader {
     pub(super) fn pages_from(&self, number: u64, archive_id: [u8; 16]) -> Result<Vec<IndexPage>> {
         let Root::EntryPage(root) = &self.root else { return Ok(Vec::new()) };
         let mut pages = Vec::new();
-        let mut first = 0;
-        let mut above: Vec<(Arc<TreePage>, usize)> = Vec::with_capacity(4);
+        let mut descent = Descent::from(root);
         loop {
-            let child = above.last().map_or(root, |(node, index)| &node.children()[*index]);
-            if first == number {
-                let (FrameRef { offset, header_checksum, .. }, numbers) = (child.page, first..first + child.entries);
-                pages.push(IndexPage { archive_id, offset, header_checksum, numbers });
+            if descent.first == number {
+                let Child { page: FrameRef { offset, header_checksum, .. }, entries, .. } = *descent.child();
+                pages.push(IndexPage { archive_id, offset, header_checksum, numbers: number..number + entries });
             }
-            if above.last().is_some_and(|(node, _)| node.level() == 1) {
+            if descent.level() == Some(0) {
                 return Ok(pages);
             }
-            let node = self.node(child, &above, true)?;
-            let TreePage::Inner(inner) = &*node else { return Ok(pages) };
-            let index = inner.choose(Seek::Number(number), first);
-            first += inner.first[index];
-            above.push((node, index));
+            let page = self.page_or_replacement(&descent, true)?;
+            if descent.enter(page, Seek::Number(number)).is_some() {
+                return Ok(pages);
+            }
         }
     }
 
@@ -291,66 +322,55 @@ impl NraReader {
         let mut leaves: Vec<(FrameRef, Range<u64>)> = Vec::new();
         let mut number = 0;
         while number < self.info.entries {
-            let mut first = 0;
-            let mut above: Vec<(Arc<TreePage>, usize)> = Vec::with_capacity(4);
-            loop {
-                let child = above.last().map_or(root, |(node, index)| &node.children()[*index]);
-                if above.last().is_none_or(|(node, _)| node.level() > 1) {
-                    let node = self.node(child, &above, true)?;
-                    if let TreePage::Inner(inner) = &*node {
-                        let index = inner.choose(Seek::Number(number), first);
-                        first += inner.first[index];
-                        above.push((node, index));
-                        continue;
-                    }
+            let mut descent = Descent::from(root);
+            while descent.level() != Some(0) {
+                let page = self.page_or_replacement(&descent, true)?;
+                if descent.enter(page, Seek::Number(number)).is_some() {
+                    break;
                 }
-                let end = first + child.entries;
-                leaves.push((child.page, first..end));
-                number = end.max(number + 1);
-                break;
             }
+            let end = descent.first + descent.child().entries;
+            leaves.push((descent.child().page, descent.first..end));
+            number = end.max(number + 1);
         }
         Ok(leaves)
     }
 
-    /// Returns the page of `child`, or its replacement.
-    fn node(&self, child: &Child, above: &[(Arc<TreePage>, usize)], keep: bool) -> Result<Arc<TreePage>> {
-        let level = above.last().map(|(node, _)| node.level() - 1);
-        // The next key on the way up limits the entries of this page.
-        let upper = above.iter().rev().find_map(|(node, index)| Some(&*node.children().get(index + 1)?.key));
-        let page = self.page(child, level, keep || level != Some(0)).and_then(|node| {
+    fn page_or_replacement(&self, descent: &Descent<'_>, keep: bool) -> Result<Arc<TreePage>> {
+        let (child, level, upper) = (descent.child(), descent.level(), descent.upper());
+        let page = self.page(child, level, keep || level != Some(0)).and_then(|page| {
             // Checked outside of loading: a page may be reached in two ways, but can belong to one
             // of them only.
-            let misplaced = |detail| Error::corrupt(FrameKind::EntryPage.name(), child.page.offset, detail);
-            child.check_position(node.ends(), node.level(), upper).map_err(misplaced)?;
-            Ok(node)
+            let misplaced = |detail| FrameKind::EntryPage.corrupt(child.page.offset, detail);
+            child.check_position(page.ends(), page.level(), upper).map(|()| page).map_err(misplaced)
         });
         match page {
-            Err(error) if is_damage(&error) => {
-                let Some(scan) = self.block_index_scan()? else { return Err(error) };
-                Ok(scan.stand_in(child, upper))
-            }
+            Err(error) if is_damage(&error) => match self.block_index_scan()? {
+                Some(scan) => Ok(scan.replacement(child, upper)),
+                None => Err(error),
+            },
             other => other,
         }
     }
 
     /// Reads the page of `child`. Checks its `level` if that is known.
     fn page(&self, child: &Child, level: Option<u8>, keep: bool) -> Result<Arc<TreePage>> {
-        let corrupt = |detail| Error::corrupt(FrameKind::EntryPage.name(), child.page.offset, detail);
-        let load = || {
-            let frame = frames::follow(&self.window, FrameKind::EntryPage, child.page)?;
-            TreePage::parse(&frame.payload).map_err(corrupt)
-        };
+        let corrupt = |detail| FrameKind::EntryPage.corrupt(child.page.offset, detail);
+        let load = || frames::parse(&self.window, FrameKind::EntryPage, child.page, TreePage::parse);
         let key = CacheKey::frame(child.page);
-        let node = match self.caches.get(&key) {
-            Some(node) => node,
+        let page = match self.caches.get(&key) {
+            Some(page) => page,
             None if keep => self.caches.get_or_load(key, load)?,
             None => Arc::new(load()?),
         };
         // Checked outside of loading: a page may be reached in two ways, and a wrong level could
         // cause an endless descent.
-        child.check(node.below(), level).map_err(corrupt)?;
-        Ok(node)
+        child.check(page.below(), level).map(|()| page).map_err(corrupt)
+    }
+
+    /// Returns the leaf page with this entry number.
+    pub(super) fn leaf_at(&self, number: u64) -> Result<LeafPosition> {
+        self.leaf(Seek::Number(number), true).map_err(|lost| lost.error)
     }
 
     /// Returns the leaf page where `path` is or would be, and the index in it.
@@ -377,7 +397,7 @@ impl NraReader {
         if number >= self.info.entries {
             return Ok(self.info.content_bytes);
         }
-        let position = self.leaf(Seek::Number(number), true).map_err(|lost| lost.error)?;
+        let position = self.leaf_at(number)?;
         let within = &position.leaf().entries()[..position.index(number)];
         Ok(within.iter().fold(position.bytes, |sum, entry| sum.saturating_add(entry.size)))
     }
@@ -385,6 +405,6 @@ impl NraReader {
 
 /// Returns a search key after `directory` and everything below it. In path order only `/` precedes
 /// NUL, and paths contain no NUL.
-pub(super) fn behind(directory: &[u8]) -> Vec<u8> {
+pub(super) fn after_subtree(directory: &[u8]) -> Vec<u8> {
     [directory, &[0]].concat()
 }

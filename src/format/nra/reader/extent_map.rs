@@ -2,17 +2,16 @@
 //!
 //! Spec: nra.md, sections 8.4 and 10.
 
-use crate::content::HasContent as _;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::content::{Content, FrameRef, Segment};
+use crate::content::{Content, EntryContent as _, Extent, FrameRef, Segment};
 use crate::extent_map::ExtentPage;
 use crate::frame::FrameKind;
 use crate::reader::cache_key::CacheKey;
 use crate::reader::{NraReader, frames};
 use nra_core::entry::Entry;
-use nra_core::error::{Error, Result};
+use nra_core::error::Result;
 
 /// A cached page of an extent map.
 pub(super) struct CachedMapPage {
@@ -41,15 +40,17 @@ impl CachedMapPage {
         (self.starts.len() * (size_of::<Segment>() + size_of::<u64>())) as u64
     }
 
-    fn level(&self) -> u8 {
-        match &self.page {
-            ExtentPage::Leaf(_) => 0,
-            ExtentPage::Inner(level, _) => *level,
-        }
-    }
-
     fn len(&self) -> u64 {
         self.starts.last().copied().unwrap_or_default()
+    }
+}
+
+/// Checks level and content bytes of a page. The level of a root page is not known.
+pub(super) fn check_totals(found: (u8, u64), level: Option<u8>, len: u64) -> Result<(), String> {
+    match level {
+        Some(level) if level != found.0 => Err(format!("level {level} expected, {} found", found.0)),
+        _ if len != found.1 => Err(format!("{len} content bytes expected below it, {} found", found.1)),
+        _ => Ok(()),
     }
 }
 
@@ -68,6 +69,14 @@ impl NraReader {
             Content::List(segments, _) => within(segments, range, visit),
             Content::Map(root, _) => self.map_segments(*root, entry.size, range, visit),
         }
+    }
+
+    /// Calls `visit` for each extent of an entry in order.
+    pub(crate) fn each_extent(&self, entry: &Entry, visit: &mut dyn FnMut(&Extent) -> Result<()>) -> Result<()> {
+        self.each_segment(entry, 0..entry.size, &mut |segment, _| match segment {
+            Segment::Data(extent) => visit(extent),
+            Segment::Hole(_) => Ok(()),
+        })
     }
 
     /// Calls `visit` for each segment of the map that overlaps `range`, with the overlapping part.
@@ -106,14 +115,10 @@ impl NraReader {
 
     /// Returns a page with the expected level and `len` content bytes below it.
     fn map_page(&self, page: FrameRef, level: Option<u8>, len: u64) -> Result<Arc<CachedMapPage>> {
-        let corrupt = |detail| Error::corrupt(FrameKind::ExtentPage.name(), page.offset, detail);
-        let load = || CachedMapPage::parse(&frames::follow(&self.window, FrameKind::ExtentPage, page)?.payload).map_err(corrupt);
+        let load = || frames::parse(&self.window, FrameKind::ExtentPage, page, CachedMapPage::parse);
         let node = self.caches.get_or_load(CacheKey::frame(page), load)?;
-        match level {
-            Some(level) if level != node.level() => Err(corrupt(format!("level {level} expected, {} found", node.level()))),
-            _ if len != node.len() => Err(corrupt(format!("{len} content bytes expected below it, {} found", node.len()))),
-            _ => Ok(node),
-        }
+        let checked = check_totals((node.page.level(), node.len()), level, len);
+        checked.map(|()| node).map_err(|detail| FrameKind::ExtentPage.corrupt(page.offset, detail))
     }
 }
 
@@ -131,7 +136,7 @@ impl LeafOrder {
     pub(super) fn follow(&mut self, place: u64) -> Result<()> {
         if self.0.replace(place).is_some_and(|last| place <= last) {
             let detail = "a leaf page that does not follow the preceding one";
-            return Err(Error::corrupt(FrameKind::ExtentPage.name(), place, detail));
+            return Err(FrameKind::ExtentPage.corrupt(place, detail));
         }
         Ok(())
     }

@@ -4,14 +4,13 @@ use crate::commit::Commit;
 use crate::content::FrameRef;
 use crate::footer::FOOTER_LEN;
 use crate::frame::FrameKind;
-use crate::reader::damage::is_damage;
+use crate::reader::damage::undamaged;
 use crate::reader::decrypt::KeyFrameRef;
 use crate::reader::window::Window;
 use crate::recovery::RecoveryHeader;
 use nra_core::crypt::SALT_LEN;
-use nra_core::error::{Error, Result};
+use nra_core::error::Result;
 
-/// A commit that was found.
 pub(super) struct FoundCommit {
     pub(super) commit: Commit,
     pub(super) commit_ref: FrameRef,
@@ -56,13 +55,8 @@ impl FoundCommit {
 
     /// Checks whether the footer is valid.
     pub(super) fn with_footer(mut self, window: &Window) -> Result<Self> {
-        let footer = match window.footer_before(self.end) {
-            Ok(footer) => Some(footer),
-            Err(error) if is_damage(&error) => None,
-            Err(error) => return Err(error),
-        };
-        if let Some(footer) =
-            footer.filter(|footer| (footer.number, footer.commit_offset) == (self.commit.number, self.commit_ref.offset))
+        if let Some(footer) = undamaged(window.footer_before(self.end))?
+            && (footer.number, footer.commit_offset) == (self.commit.number, self.commit_ref.offset)
         {
             (self.has_footer, self.keys) = (true, footer.keys);
         }
@@ -75,6 +69,6 @@ impl FoundCommit {
         if (keys.offset + keys.length, keys.commit, Some(keys.salt)) == (end, number, self.salt) {
             return Ok(());
         }
-        Err(Error::corrupt(FrameKind::Keys.name(), keys.offset, format!("the key frame does not belong to commit {number}")))
+        Err(FrameKind::Keys.corrupt(keys.offset, format!("the key frame does not belong to commit {number}")))
     }
 }

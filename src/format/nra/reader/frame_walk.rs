@@ -12,17 +12,27 @@ use nra_core::error::Result;
 /// Bytes per read in search of the next frame.
 const STRIDE: usize = 1 << 20;
 
-/// A step of a scan.
 pub(super) enum Step {
     /// A frame with a valid header.
-    Frame { offset: u64, start: FrameStart },
+    Frame {
+        offset: u64,
+        start: FrameStart,
+    },
     /// A frame with a valid header checksum that cannot be parsed: an unknown kind, or a header
     /// that breaks the rules.
-    Other { offset: u64, len: u64 },
-    /// A footer.
-    Footer { offset: u64, footer: Footer },
+    Other {
+        offset: u64,
+        len: u64,
+    },
+    Footer {
+        offset: u64,
+        footer: Footer,
+    },
     /// Bytes that belong to no frame and no footer.
-    Gap { offset: u64, len: u64 },
+    Gap {
+        offset: u64,
+        len: u64,
+    },
 }
 
 /// Scans from frame to frame and skips everything else.

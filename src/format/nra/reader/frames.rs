@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 
 use crate::block_index::ChunkList;
-use crate::content::FrameRef;
+use crate::content::{BlockRef, FrameRef};
 use crate::frame::{ALIGNMENT, FrameHeader, FrameKind, HEADER_LEN, SEALED_HEADER_LEN, SYNC, span};
 use crate::layout::sealed;
 use crate::reader::decrypt;
@@ -14,6 +14,8 @@ use nra_core::checksum::checksum;
 use nra_core::codec::{Dictionary, decompress};
 use nra_core::crypt::{FrameKey, FramePart, SALT_LEN};
 use nra_core::error::{Error, Result};
+use nra_core::limits::to_len;
+use nra_core::wire::Malformed;
 
 /// A frame that was read completely.
 pub(super) struct Frame {
@@ -57,12 +59,20 @@ impl FrameStart {
 
     /// Parses the start of a frame and checks its kind.
     pub(super) fn of_kind(window: &Window, bytes: &[u8], kind: FrameKind, offset: u64) -> Result<Self> {
-        let start = Self::parse(window, bytes, offset)?;
-        if start.header.kind != kind {
-            let detail = format!("found a frame of kind {}", start.header.kind.name());
-            return Err(Error::corrupt(kind.name(), offset, detail));
+        Self::parse(window, bytes, offset)?.expect_kind(kind, offset)
+    }
+
+    fn expect_kind(self, kind: FrameKind, offset: u64) -> Result<Self> {
+        if self.header.kind == kind {
+            return Ok(self);
         }
-        Ok(start)
+        Err(kind.corrupt(offset, format!("found a frame of kind {}", self.header.kind.name())))
+    }
+
+    /// Returns the reference to the block that starts at `offset`.
+    pub(super) fn block_ref(&self, offset: u64) -> BlockRef {
+        let FrameHeader { raw_len, stored_len, pad_len, .. } = self.header;
+        BlockRef { offset, raw_len, stored_len, pad_len, header_checksum: self.header_checksum }
     }
 
     /// Returns the stored payload after checking its checksum. `bytes` start with the frame.
@@ -72,12 +82,12 @@ impl FrameStart {
         let to = from + usize::try_from(header.payload_span()).expect("limited with the header");
         let span = bytes.get(from..to).ok_or_else(|| {
             let detail = format!("{to} bytes expected up to the end of its payload, {} found", bytes.len());
-            Error::corrupt(header.kind.name(), offset, detail)
+            header.kind.corrupt(offset, detail)
         })?;
         let (stored, whole) = self.open(FramePart::Payload, span);
         whole
             .and_then(|()| compare("payload checksum", header.payload_checksum, &stored, offset))
-            .map_err(|detail| Error::corrupt(header.kind.name(), offset, detail))?;
+            .map_err(|detail| header.kind.corrupt(offset, detail))?;
         Ok(stored)
     }
 
@@ -108,31 +118,35 @@ pub(super) fn start(window: &Window, name: &'static str, offset: u64) -> Result<
 
 /// Reads the start of the frame at `offset` and checks its kind.
 pub(super) fn header(window: &Window, kind: FrameKind, offset: u64) -> Result<FrameStart> {
-    let start = start(window, kind.name(), offset)?;
-    if start.header.kind == kind {
-        return Ok(start);
-    }
-    Err(Error::corrupt(kind.name(), offset, format!("found a frame of kind {}", start.header.kind.name())))
+    start(window, kind.name(), offset)?.expect_kind(kind, offset)
 }
 
 /// Reads the frame that `reference` locates with one read. It must not be a block.
 pub(super) fn follow(window: &Window, kind: FrameKind, reference: FrameRef) -> Result<Frame> {
     let FrameRef { offset, length, header_checksum } = reference;
     let limit = window.start_len() as u64 + span(window.is_sealed(), kind.max_raw_len()) + ALIGNMENT;
-    let len = usize::try_from(length).ok().filter(|_| length <= limit);
-    let len = len.ok_or(Error::Limit { what: "length of a frame", found: length, limit })?;
-    let bytes = window.bytes(kind.name(), offset, len)?;
+    let bytes = window.bytes(kind.name(), offset, to_len("length of a frame", length, limit)?)?;
     let start = FrameStart::of_kind(window, &bytes, kind, offset)?;
     if start.header_checksum != header_checksum {
         let detail = format!("header checksum is {:016x}, expected {header_checksum:016x}", start.header_checksum);
-        return Err(Error::corrupt(kind.name(), offset, detail));
+        return Err(kind.corrupt(offset, detail));
     }
     if start.header.frame_len() != length {
         let detail = format!("frame length is {}, expected {length}", start.header.frame_len());
-        return Err(Error::corrupt(kind.name(), offset, detail));
+        return Err(kind.corrupt(offset, detail));
     }
     let payload = decode(&start.header, &start.stored_payload(&bytes, offset)?, None, offset)?;
     Ok(Frame { reference, header: start.header, salt: start.salt, payload })
+}
+
+/// Reads the frame that `reference` locates and parses its payload.
+pub(super) fn parse<T>(
+    window: &Window,
+    kind: FrameKind,
+    reference: FrameRef,
+    parse: impl FnOnce(&[u8]) -> Result<T, Malformed>,
+) -> Result<T> {
+    parse(&follow(window, kind, reference)?.payload).map_err(|detail| kind.corrupt(reference.offset, detail))
 }
 
 /// Reads the frame at `offset`, whose length is unknown. It must not be a block. `guess` bytes are
@@ -150,10 +164,18 @@ pub(super) fn at(window: &Window, kind: FrameKind, offset: u64, guess: usize) ->
     Ok(Frame { reference, header: start.header, salt: start.salt, payload })
 }
 
+/// Reads the dictionary at `offset`.
+pub(super) fn dictionary(window: &Window, offset: u64) -> Result<Dictionary> {
+    /// Bytes read at first. Writers create no longer dictionaries.
+    const GUESS: usize = HEADER_LEN + (32 << 10);
+    let frame = at(window, FrameKind::Dictionary, offset, GUESS)?;
+    Dictionary::new(frame.payload).map_err(|detail| FrameKind::Dictionary.corrupt(offset, detail))
+}
+
 /// Decompresses a payload with a valid checksum.
 pub(super) fn decode(header: &FrameHeader, stored: &[u8], dictionary: Option<&Dictionary>, offset: u64) -> Result<Vec<u8>> {
     let raw_len = usize::try_from(header.raw_len).expect("limited with the header");
-    decompress(header.codec, stored, raw_len, dictionary).map_err(|detail| Error::corrupt(header.kind.name(), offset, detail))
+    decompress(header.codec, stored, raw_len, dictionary).map_err(|detail| header.kind.corrupt(offset, detail))
 }
 
 /// Reads the chunks of the block at `offset` from its block index.

@@ -50,7 +50,7 @@ impl Iterator for Chain<'_> {
 
 /// Reads the commit that `later` refers to as the preceding one.
 fn before(window: &Window, reference: FrameRef, later: &CommitPlace) -> Result<CommitPlace> {
-    let corrupt = |detail: String| Error::corrupt(FrameKind::Commit.name(), reference.offset, detail);
+    let corrupt = |detail: String| FrameKind::Commit.corrupt(reference.offset, detail);
     let frame = frames::follow(window, FrameKind::Commit, reference)?;
     let commit = Commit::parse(&frame.payload).map_err(corrupt)?;
     let end = reference.offset.saturating_add(reference.length).saturating_add(FOOTER_LEN as u64);
@@ -79,7 +79,7 @@ pub(super) fn at(window: &Window, newest: FoundCommit, number: u64) -> Result<Fo
     let none = |first: u64| {
         let last = newest.commit.number;
         let range = if first == last { format!("only commit {last}") } else { format!("commits {first} to {last}") };
-        Err(Error::Usage { detail: format!("there is no commit {number}; the archive has {range}") })
+        Err(Error::usage(format!("there is no commit {number}; the archive has {range}")))
     };
     let mut first = newest.commit.number;
     for place in Chain::new(window, &newest.commit, newest.end) {

@@ -9,7 +9,7 @@
 use crate::footer::Footer;
 use crate::frame::FrameKind;
 use crate::layout::SUPERBLOCK_LEN;
-use crate::reader::damage::is_damage;
+use crate::reader::damage::{is_damage, undamaged};
 use crate::reader::decrypt::{FrameDecryptor, KeyFrameRef};
 use crate::reader::found_commit::FoundCommit;
 use crate::reader::frame_walk::{FrameWalk, Step};
@@ -40,48 +40,26 @@ enum Named {
     ByFooter,
     /// The footer that a commit slot refers to. A newer commit with its own keys may follow.
     ByCommitSlot,
-    /// Nothing.
     No,
 }
 
 /// Returns where to look for key frames, or `None` if the archive is not encrypted.
 fn candidates(window: &Window, recover: bool) -> Result<Option<Candidates>> {
     let first = SUPERBLOCK_LEN as u64;
-    let footer = |end: u64| -> Result<Option<Footer>> {
-        if end > window.file_len() {
-            return Ok(None);
-        }
-        match window.footer_before(end) {
-            Ok(footer) => Ok(Some(footer)),
-            Err(error) if is_damage(&error) => Ok(None),
-            Err(error) => Err(error),
-        }
-    };
     let from_footer = |footer: Footer, named| {
         // Other features are rejected by name before a key is requested.
         let is_encrypted = footer.required == REQUIRED_ENCRYPTION;
         is_encrypted.then(|| Candidates { offsets: vec![footer.keys.0, first], named })
     };
-    match recovery::read_end(window) {
-        Ok(end) => return Ok(from_footer(end.footer, Named::ByFooter)),
-        Err(error) if is_damage(&error) => {}
-        Err(error) => return Err(error),
+    if let Some(end) = undamaged(recovery::read_end(window))? {
+        return Ok(from_footer(end.footer, Named::ByFooter));
     }
-    let superblock = match window.superblock() {
-        Ok((superblock, _)) => Some(superblock),
-        Err(error) if is_damage(&error) => None,
-        Err(error) => return Err(error),
-    };
-    if let Some(superblock) = superblock {
+    if let Some((superblock, _)) = undamaged(window.superblock())? {
         if superblock.required != REQUIRED_ENCRYPTION {
             return Ok(None);
         }
-        let mut slots: Vec<_> = superblock.slots.into_iter().flatten().collect();
-        slots.sort_by_key(|slot| std::cmp::Reverse(slot.number));
-        for slot in slots {
-            if let Some(footer) = footer(slot.end)?.filter(|footer| footer.number == slot.number) {
-                return Ok(from_footer(footer, Named::ByCommitSlot));
-            }
+        if let Some(footer) = window.footer_of_slots(superblock.slots)? {
+            return Ok(from_footer(footer, Named::ByCommitSlot));
         }
         return Ok(Some(Candidates { offsets: vec![first], named: Named::No }));
     }
@@ -114,18 +92,14 @@ fn search(window: &Window) -> Result<Vec<u64>> {
 fn read_keys(window: &Window, offset: u64) -> Result<(KeyFrame, KeyFrameRef)> {
     const GUESS: usize = 1 << 10;
     let frame = frames::at(window, FrameKind::Keys, offset, GUESS)?;
-    let keys = KeyFrame::parse(&frame.payload).map_err(|detail| Error::corrupt(FrameKind::Keys.name(), offset, detail))?;
+    let keys = KeyFrame::parse(&frame.payload).map_err(|detail| FrameKind::Keys.corrupt(offset, detail))?;
     let (length, commit, salt) = (frame.reference.length, frame.header.commit, keys.salt);
     Ok((keys, KeyFrameRef { offset, length, commit, salt }))
 }
 
 /// Returns the salt in the key frame at `offset`, or `None` if it is damaged.
 pub(super) fn salt_of_key_frame(window: &Window, offset: u64) -> Result<Option<[u8; SALT_LEN]>> {
-    match read_keys(window, offset) {
-        Ok((_, place)) => Ok(Some(place.salt)),
-        Err(error) if is_damage(&error) => Ok(None),
-        Err(error) => Err(error),
-    }
+    Ok(undamaged(read_keys(window, offset))?.map(|(_, keys)| keys.salt))
 }
 
 /// What unlocks an archive.
@@ -153,7 +127,7 @@ impl<'a> From<&'a OpenOptions> for Unlock<'a> {
 pub(super) fn unlock(window: &mut Window, with: Unlock<'_>, recover: bool) -> Result<Option<String>> {
     let Some(candidates) = candidates(window, recover)? else {
         return match with {
-            Unlock::Keyring(Some(_)) => Err(Error::Usage { detail: "the archive is not encrypted and needs no key".into() }),
+            Unlock::Keyring(Some(_)) => Err(Error::usage("the archive is not encrypted and needs no key")),
             _ => Ok(None),
         };
     };
@@ -217,18 +191,16 @@ pub(super) fn list(window: &Window) -> Result<Option<Vec<KeyInfo>>> {
 /// # Errors
 ///
 /// `WrongKey` if the secret does not unlock them: a former password only opens former commits.
-pub(super) fn switch_keys(window: &mut Window, state: &FoundCommit, with: Unlock<'_>) -> Result<()> {
-    let offset = state.keys.0;
+pub(super) fn switch_keys(window: &mut Window, found: &FoundCommit, with: Unlock<'_>) -> Result<()> {
+    let offset = found.keys.0;
     if window.decryptor().is_none_or(|decryptor| offset == 0 || offset == decryptor.keys.offset) {
         return Ok(());
     }
     let opened = open_keys(window, offset, with, &mut PasswordWork::new())
-        .and_then(|decryptor| state.check_keys(&decryptor.keys).map(|()| decryptor));
-    match opened {
-        Ok(decryptor) => window.set_decryptor(decryptor),
-        // This key frame was skipped before.
-        Err(error) if is_damage(&error) => {}
-        Err(error) => return Err(error),
+        .and_then(|decryptor| found.check_keys(&decryptor.keys).map(|()| decryptor));
+    // A damaged key frame was skipped before.
+    if let Some(decryptor) = undamaged(opened)? {
+        window.set_decryptor(decryptor);
     }
     Ok(())
 }

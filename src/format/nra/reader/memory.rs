@@ -1,10 +1,9 @@
 //! Memory of decoded entries.
 
-use crate::content::HasContent as _;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use crate::content::Content;
+use crate::content::{Content, EntryContent as _};
 use nra_core::entry::{Attribute, Entry, Metadata};
 
 /// Estimates the memory of decoded entries, bytes. Shared values count once.

@@ -59,8 +59,9 @@ use nra_core::source::ReadAt;
 pub(crate) use base::{BaseCommit, StoredChunk};
 use cache::Caches;
 pub(crate) use damage::is_damage;
+use damage::undamaged;
 use entries::{Children, Entries};
-use entry_tree::{Leaf, Seek, TreePage, behind};
+use entry_tree::{Leaf, TreePage, after_subtree};
 use found_commit::FoundCommit;
 use keys::Unlock;
 pub(crate) use open::lost_commit_error;
@@ -75,14 +76,14 @@ pub struct NraReader {
     info: Info,
     root: Root,
     /// The open commit and the length of the file at it; `None` if none was found.
-    state: Option<(Commit, u64)>,
-    /// Whether `state` is the newest commit of the file.
+    commit: Option<(Commit, u64)>,
+    /// Whether it is the newest commit of the file.
     is_newest: bool,
-    /// The remark about bytes after `state`, if there are any.
+    /// The remark about bytes after it, if there are any.
     trailing_remark: Option<String>,
-    /// Whether a commit later than `state` is lost.
+    /// Whether a later commit is lost.
     lost_later: bool,
-    /// Whether something in the archive is damaged. `state` itself may be unaffected.
+    /// Whether something in the archive is damaged. The open commit may be unaffected.
     recovered: bool,
     /// Whether the newest keys are damaged and earlier ones were used.
     recovered_keys: bool,
@@ -102,6 +103,12 @@ pub struct NraReader {
 enum Root {
     EntryPage(Child),
     Whole(Arc<TreePage>),
+}
+
+impl Root {
+    fn of_entries(entries: Arc<Vec<Entry>>) -> Self {
+        Self::Whole(Arc::new(TreePage::Leaf(Leaf::shared(entries))))
+    }
 }
 
 impl NraReader {
@@ -147,23 +154,23 @@ impl NraReader {
 
     fn open_with_keys(mut window: Window, options: &OpenOptions, unlock: Unlock<'_>) -> Result<Self> {
         let newest = open::find_newest(&window, options.recover);
-        if let Ok(state) = &newest {
-            keys::switch_keys(&mut window, state, unlock)?;
+        if let Ok(newest) = &newest {
+            keys::switch_keys(&mut window, newest, unlock)?;
         }
         let cause = match (newest, options.commit) {
-            (Ok(state), None) => {
-                if state.commit_ref.offset < window.start() {
+            (Ok(newest), None) => {
+                if newest.commit_ref.offset < window.start() {
                     // Recovery data follows the commit.
-                    window.move_to(state.end)?;
+                    window.move_to(newest.end)?;
                 }
-                return Self::open_commit(window, state, options, true);
+                return Self::open_commit(window, newest, options, true);
             }
             (Ok(newest), Some(number)) => {
                 let last = newest.commit.number;
-                let state = history::at(&window, newest, number)?;
+                let found = history::at(&window, newest, number)?;
                 // The pages of a commit lie near its end.
-                window.move_to(state.end)?;
-                return Self::open_commit(window, state, options, number == last);
+                window.move_to(found.end)?;
+                return Self::open_commit(window, found, options, number == last);
             }
             (Err(cause), None) if options.recover && is_damage(&cause) => cause,
             (Err(error), _) => return Err(error),
@@ -173,61 +180,45 @@ impl NraReader {
             return Err(cause);
         }
         let info = open::describe_scan(&window, &scan, &cause);
-        let (caches, memory) = (Caches::new(options.cache_bytes), options.cache_bytes);
-        let root = Root::Whole(Arc::new(TreePage::Leaf(Leaf::shared(Arc::clone(&scan.entries)))));
-        Ok(Self {
-            window,
-            caches,
-            info,
-            root,
-            state: None,
-            is_newest: true,
-            trailing_remark: None,
-            lost_later: false,
-            recovered: true,
-            recovered_keys: false,
-            may_recover: true,
-            block_index_scan: OnceLock::from(Some(scan)),
-            memory,
-            superblock: OnceLock::new(),
-            scanning: Mutex::default(),
-        })
+        let root = Root::of_entries(Arc::clone(&scan.entries));
+        let reader = Self::new(window, info, root, options);
+        Ok(Self { recovered: true, block_index_scan: OnceLock::from(Some(scan)), ..reader })
     }
 
     /// Creates the reader of a commit that was found.
-    fn open_commit(window: Window, state: FoundCommit, options: &OpenOptions, is_newest: bool) -> Result<Self> {
-        let info = open::describe(&window, &state, is_newest)?;
-        let FoundCommit { commit, end, trailing_remark, lost_later, recovered, .. } = state;
-        let root = match commit.entry_root {
-            Some(page) => {
-                let (entries, content_bytes) = (commit.entries, commit.content_bytes);
-                Root::EntryPage(Child { key: Box::default(), page, entries, content_bytes })
-            }
-            None => Root::Whole(Arc::new(TreePage::Leaf(Leaf::new(Vec::new())))),
-        };
-        Ok(Self {
+    fn open_commit(window: Window, found: FoundCommit, options: &OpenOptions, is_newest: bool) -> Result<Self> {
+        let info = open::describe(&window, &found, is_newest)?;
+        let FoundCommit { commit, end, trailing_remark, lost_later, recovered, .. } = found;
+        let root = commit.root().map_or_else(|| Root::of_entries(Arc::default()), Root::EntryPage);
+        let reader = Self::new(window, info, root, options);
+        Ok(Self { commit: Some((commit, end)), is_newest, trailing_remark, lost_later, recovered, ..reader })
+    }
+
+    /// Creates a reader without a commit.
+    fn new(window: Window, info: Info, root: Root, options: &OpenOptions) -> Self {
+        Self {
             window,
             caches: Caches::new(options.cache_bytes),
             info,
             root,
-            state: Some((commit, end)),
-            is_newest,
-            trailing_remark,
-            lost_later,
-            recovered,
+            commit: None,
+            is_newest: true,
+            trailing_remark: None,
+            lost_later: false,
+            recovered: false,
             recovered_keys: false,
             may_recover: options.recover,
             block_index_scan: OnceLock::new(),
             memory: options.cache_bytes,
             superblock: OnceLock::new(),
             scanning: Mutex::default(),
-        })
+        }
     }
 
     /// Returns whether the index is undamaged and belongs to the newest commit, so no entry is
     /// missing.
     pub fn is_complete(&self) -> bool {
-        self.state.is_some() && !self.lost_later && !matches!(self.block_index_scan.get(), Some(Some(_)))
+        self.commit.is_some() && !self.lost_later && !matches!(self.block_index_scan.get(), Some(Some(_)))
     }
 
     /// Returns whether bytes after the newest commit belong to no commit, for example those of an
@@ -257,13 +248,11 @@ impl NraReader {
     /// Returns the remark about a damaged superblock that was not needed for reading. Commit slots
     /// are not checked: somebody may be writing one.
     fn superblock_remark(&self) -> Option<String> {
-        let look = || match self.window.superblock() {
-            Err(error) if self.state.is_some() && is_damage(&error) => {
-                Some(format!("{error}; the archive is readable, but cannot be changed"))
-            }
-            _ => None,
+        let check = || {
+            let error = self.window.superblock().err().filter(|error| self.commit.is_some() && is_damage(error))?;
+            Some(format!("{error}; the archive is readable, but cannot be changed"))
         };
-        self.superblock.get_or_init(look).clone()
+        self.superblock.get_or_init(check).clone()
     }
 
     /// Returns the keys of `source` without unlocking it, or `None` if it is not an encrypted NRA 5
@@ -278,23 +267,15 @@ impl NraReader {
     }
 
     /// Returns all entries found in block indexes, if the options allow recovery and the file can
-    /// be scanned.
-    ///
-    /// # Errors
-    ///
-    /// Errors that are not damage. The next call tries again.
+    /// be scanned. After an error that is not damage, the next call scans again.
     fn block_index_scan(&self) -> Result<Option<&Scan>> {
         if !self.may_recover {
             return Ok(None);
         }
         let _one = self.scanning.lock().unwrap_or_else(PoisonError::into_inner);
         if self.block_index_scan.get().is_none() {
-            let end = self.state.as_ref().map_or(self.window.file_len(), |state| state.1);
-            let scan = match Scan::run(&self.window, end, self.memory) {
-                Err(error) if is_damage(&error) => None,
-                other => Some(other?),
-            };
-            let _ = self.block_index_scan.set(scan);
+            let end = self.commit.as_ref().map_or(self.window.file_len(), |(_, end)| *end);
+            let _ = self.block_index_scan.set(undamaged(Scan::run(&self.window, end, self.memory))?);
         }
         Ok(self.block_index_scan.get().and_then(Option::as_ref))
     }
@@ -330,7 +311,7 @@ impl Archive for NraReader {
 
     fn remarks(&self) -> Vec<String> {
         let mut remarks = self.info.remarks.clone();
-        if let (Some(_), Some(Some(scan))) = (&self.state, self.block_index_scan.get()) {
+        if let (Some(_), Some(Some(scan))) = (&self.commit, self.block_index_scan.get()) {
             remarks.push("a page of the entry tree is damaged; the entries below it were found in block indexes".into());
             remarks.extend(open::former_names(scan));
         }
@@ -339,23 +320,20 @@ impl Archive for NraReader {
     }
 
     fn commits(&self) -> Box<dyn Iterator<Item = Result<CommitInfo>> + Send + '_> {
-        match &self.state {
+        match &self.commit {
             Some((commit, end)) => Box::new(history::describe(&self.window, commit, *end)),
             None => Box::new(std::iter::empty()),
         }
     }
 
     fn entry(&self, number: u64) -> Result<Entry> {
-        let none =
-            || Error::Usage { detail: format!("there is no entry number {number}; the archive has {}", self.info.entries) };
+        let none = || Error::usage(format!("there is no entry number {number}; the archive has {}", self.info.entries));
         if number >= self.info.entries {
             return Err(none());
         }
-        let position = self.leaf(Seek::Number(number), true).map_err(|lost| lost.error)?;
-        match position.leaf().entries().get(position.index(number)) {
-            Some(entry) => Ok(entry.clone()),
-            None => Err(position.shortage().unwrap_or_else(none)),
-        }
+        let position = self.leaf_at(number)?;
+        let entry = position.leaf().entries().get(position.index(number)).cloned();
+        entry.ok_or_else(|| position.shortage().unwrap_or_else(none))
     }
 
     fn find(&self, path: &[u8]) -> Result<Option<(u64, Entry)>> {
@@ -373,7 +351,7 @@ impl Archive for NraReader {
     fn subtree(&self, directory: Option<&[u8]>) -> Result<Range<u64>> {
         let Some(path) = directory else { return Ok(0..self.info.entries) };
         let Some((first, entry)) = self.find(path)? else { return Ok(0..0) };
-        let end = if entry.kind == Kind::Directory { self.lower_bound(&behind(path))? } else { first + 1 };
+        let end = if entry.kind == Kind::Directory { self.lower_bound(&after_subtree(path))? } else { first + 1 };
         Ok(first..end.max(first))
     }
 
@@ -391,7 +369,7 @@ impl Archive for NraReader {
     }
 
     fn pages_at(&self, number: u64) -> Result<Vec<IndexPage>> {
-        match &self.state {
+        match &self.commit {
             Some((commit, _)) if number < self.info.entries && !self.is_index_damaged() => {
                 self.pages_from(number, commit.archive_id)
             }

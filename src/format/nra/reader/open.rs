@@ -7,7 +7,7 @@ use crate::content::FrameRef;
 use crate::footer::Footer;
 use crate::frame::{ALIGNMENT, FrameHeader, FrameKind, HEADER_LEN};
 use crate::layout::SUPERBLOCK_LEN;
-use crate::reader::damage::is_damage;
+use crate::reader::damage::{is_damage, undamaged};
 use crate::reader::found_commit::FoundCommit;
 use crate::reader::frame_walk::{FrameWalk, Step};
 use crate::reader::frames;
@@ -64,29 +64,25 @@ fn starts_as_nra(start: &[u8]) -> bool {
 /// commit.
 pub(super) fn find_newest(window: &Window, recover: bool) -> Result<FoundCommit> {
     let (lost, slots) = match from_end(window) {
-        Ok(Ok(state)) => return Ok(state),
+        Ok(Ok(found)) => return Ok(found),
         Ok(Err(error)) if is_damage(&error) => (error, [None; 2]),
-        Ok(Err(error)) => return Err(error),
         Err(error) if is_damage(&error) => {
-            let slots = match window.superblock() {
-                Ok((superblock, _)) => {
-                    check_required(superblock.required, SUPPORTED)?;
-                    superblock.slots
-                }
-                Err(error) if is_damage(&error) => [None; 2],
-                Err(error) => return Err(error),
-            };
+            let mut slots = [None; 2];
+            if let Some((superblock, _)) = undamaged(window.superblock())? {
+                check_required(superblock.required, SUPPORTED)?;
+                slots = superblock.slots;
+            }
             match from_commit_slots(window, slots) {
-                Ok(Some(state)) => {
-                    let state = if recover { newest_after(window, state)? } else { follow_whole_appends(window, state)? };
-                    return describe_found(window, state, slots, &error, recover);
+                Ok(Some(found)) => {
+                    let found = if recover { newest_after(window, found)? } else { follow_whole_appends(window, found)? };
+                    return describe_found(window, found, slots, &error, recover);
                 }
                 Ok(None) => (error, slots),
                 Err(error) if is_damage(&error) => (error, slots),
                 Err(error) => return Err(error),
             }
         }
-        Err(error) => return Err(error),
+        Ok(Err(error)) | Err(error) => return Err(error),
     };
     if !recover {
         return Err(lost);
@@ -94,31 +90,31 @@ pub(super) fn find_newest(window: &Window, recover: bool) -> Result<FoundCommit>
     let mut found = last_commit(window)?;
     if found.is_none() && slots == [None; 2] {
         // The archive was never changed. Bytes may follow its only commit.
-        let first = finished_append(window, None)?.filter(|first| first.has_footer);
-        found = first
-            .map(|first| is_last_frame(window, first.end).map(|is_last_frame| is_last_frame.then_some(first)))
-            .transpose()?
-            .flatten();
+        if let Some(first) = finished_append(window, None)?.filter(|first| first.has_footer)
+            && is_last_frame(window, first.end)?
+        {
+            found = Some(first);
+        }
     }
     match found {
-        Some(state) => describe_found(window, state, slots, &lost, recover),
+        Some(found) => describe_found(window, found, slots, &lost, recover),
         None => Err(lost),
     }
 }
 
 /// Continues from the commit of a commit slot: over finished appends, or to the last commit of the
 /// file if bytes between are damaged.
-fn newest_after(window: &Window, state: FoundCommit) -> Result<FoundCommit> {
-    let state = follow_appends(window, state)?;
+fn newest_after(window: &Window, found: FoundCommit) -> Result<FoundCommit> {
+    let found = follow_appends(window, found)?;
     let last = last_commit(window)?
-        .filter(|last| last.commit.number > state.commit.number && last.commit.archive_id == state.commit.archive_id);
-    Ok(last.unwrap_or(state))
+        .filter(|last| last.commit.number > found.commit.number && last.commit.archive_id == found.commit.archive_id);
+    Ok(last.unwrap_or(found))
 }
 
 /// Returns whether no frame follows `end`.
 fn is_last_frame(window: &Window, end: u64) -> Result<bool> {
-    let mut behind = FrameWalk::from(window, end);
-    while let Some(step) = behind.next()? {
+    let mut walk = FrameWalk::from(window, end);
+    while let Some(step) = walk.next()? {
         if matches!(step, Step::Frame { .. }) {
             return Ok(false);
         }
@@ -130,45 +126,45 @@ fn is_last_frame(window: &Window, end: u64) -> Result<bool> {
 /// `lost` is the reason.
 fn describe_found(
     window: &Window,
-    mut state: FoundCommit,
+    mut found: FoundCommit,
     slots: [Option<CommitSlot>; 2],
     lost: &Error,
     recover: bool,
 ) -> Result<FoundCommit> {
-    let number = state.commit.number;
-    if !state.has_footer {
-        state.recovered = true;
-        state.remarks.push(format!("{lost}; the last commit was opened"));
+    let number = found.commit.number;
+    if !found.has_footer {
+        found.recovered = true;
+        found.remarks.push(format!("{lost}; the last commit was opened"));
     }
     if let Some(error) = lost_commit_error(slots, number) {
         if !recover {
             return Err(error);
         }
-        (state.recovered, state.lost_later) = (true, true);
-        state.remarks.push(format!("{error}; commit {number} is the newest intact commit"));
+        (found.recovered, found.lost_later) = (true, true);
+        found.remarks.push(format!("{error}; commit {number} is the newest intact commit"));
     }
-    let left = window.file_len().saturating_sub(state.end);
+    let left = window.file_len().saturating_sub(found.end);
     if left > 0 {
         let is_noted = slots.iter().flatten().any(|slot| slot.number == number);
-        state.recovery = recovery::find_at(window, state.end)?;
-        let is_last_frame = |footer: Footer| (footer.number, footer.commit_offset) == (number, state.commit_ref.offset);
-        let trailing_remark = match state.recovery {
-            Some(recovery_header) if recovery_header.file_len() < window.file_len() => {
-                format!("{} bytes after the recovery data belong to no commit", window.file_len() - recovery_header.file_len())
+        found.recovery = recovery::find_at(window, found.end)?;
+        let is_last_frame = |footer: Footer| (footer.number, footer.commit_offset) == (number, found.commit_ref.offset);
+        let trailing_remark = match found.recovery {
+            Some(layout) if layout.file_len() < window.file_len() => {
+                format!("{} bytes after the recovery data belong to no commit", window.file_len() - layout.file_len())
             }
             Some(_) => "the recovery data is damaged".into(),
             None if window.footer_before(window.file_len()).is_ok_and(is_last_frame) => "the recovery data is damaged".into(),
-            None if state.lost_later => format!("{left} bytes after commit {number} remain of it"),
+            None if found.lost_later => format!("{left} bytes after commit {number} remain of it"),
             None if is_noted => {
                 format!("{left} bytes after commit {number} are from an unfinished append")
             }
             // An append records the commit in a commit slot first.
             None => format!("{left} bytes after commit {number} belong to no commit"),
         };
-        state.remarks.push(trailing_remark.clone());
-        state.trailing_remark = Some(trailing_remark);
+        found.remarks.push(trailing_remark.clone());
+        found.trailing_remark = Some(trailing_remark);
     }
-    Ok(state)
+    Ok(found)
 }
 
 /// Returns the error for a commit slot that names a commit later than `newest`. Commit slots are
@@ -188,15 +184,15 @@ pub(crate) fn lost_commit_error(slots: [Option<CommitSlot>; 2], find_newest: u64
 /// `Corrupt` if there is no such footer, or it belongs to an earlier commit.
 fn from_end(window: &Window) -> Result<Result<FoundCommit>> {
     let End { footer, recovery, starts_with_header } = recovery::read_end(window)?;
-    let state = match from_footer(window, &footer) {
-        Ok(state) => FoundCommit { recovery, ..state },
+    let found = match from_footer(window, &footer) {
+        Ok(found) => FoundCommit { recovery, ..found },
         Err(error) => return Ok(Err(error)),
     };
     // An append removes recovery data before it writes its commit.
-    if !starts_with_header && finished_append(window, Some(&state))?.is_some() {
+    if !starts_with_header && finished_append(window, Some(&found))?.is_some() {
         return Err(recovery::stray_footer(&footer, window.file_len()));
     }
-    Ok(Ok(state))
+    Ok(Ok(found))
 }
 
 fn from_footer(window: &Window, footer: &Footer) -> Result<FoundCommit> {
@@ -209,10 +205,10 @@ fn from_footer(window: &Window, footer: &Footer) -> Result<FoundCommit> {
         );
         return Err(Error::corrupt("commit", footer.commit_offset, detail));
     }
-    let state = FoundCommit { keys: footer.keys, has_footer: true, ..FoundCommit::new(commit, commit_ref, salt) };
+    let found = FoundCommit { keys: footer.keys, has_footer: true, ..FoundCommit::new(commit, commit_ref, salt) };
     match window.decryptor().filter(|decryptor| decryptor.keys.offset == footer.keys.0) {
-        Some(decryptor) => state.check_keys(&decryptor.keys).map(|()| state),
-        None => Ok(state),
+        Some(decryptor) => found.check_keys(&decryptor.keys).map(|()| found),
+        None => Ok(found),
     }
 }
 
@@ -223,18 +219,7 @@ fn from_footer(window: &Window, footer: &Footer) -> Result<FoundCommit> {
 /// The error of that commit. An older commit would pass for the newest one, although block indexes
 /// know later entries.
 fn from_commit_slots(window: &Window, slots: [Option<CommitSlot>; 2]) -> Result<Option<FoundCommit>> {
-    let mut slots: Vec<CommitSlot> = slots.into_iter().flatten().filter(|slot| slot.end <= window.file_len()).collect();
-    slots.sort_by_key(|slot| std::cmp::Reverse(slot.number));
-    for slot in slots {
-        let footer = match window.footer_before(slot.end) {
-            Ok(footer) if footer.number == slot.number => footer,
-            Ok(_) => continue,
-            Err(error) if is_damage(&error) => continue,
-            Err(error) => return Err(error),
-        };
-        return from_footer(window, &footer).map(Some);
-    }
-    Ok(None)
+    window.footer_of_slots(slots)?.map(|footer| from_footer(window, &footer)).transpose()
 }
 
 /// Finds the newest finished commit and the superblock for a writer with these keys.
@@ -247,51 +232,50 @@ pub(super) fn for_append(window: &mut Window, keys: Unlock<'_>) -> Result<(Found
     let (superblock, _) = window.superblock()?;
     check_required(superblock.required, SUPPORTED)?;
     check_optional(superblock.optional, 0)?;
-    let state = match from_end(window) {
+    let found = match from_end(window) {
         Ok(found) => {
-            let state = follow_appends(window, found?)?;
+            let found = follow_appends(window, found?)?;
             // The file may have been truncated together with later commits.
-            lost_commit_error(superblock.slots, state.commit.number).map_or(Ok(state), Err)?
+            lost_commit_error(superblock.slots, found.commit.number).map_or(Ok(found), Err)?
         }
         Err(lost) if is_damage(&lost) => match from_commit_slots(window, superblock.slots)? {
-            Some(state) => FoundCommit {
+            Some(found) => FoundCommit {
                 recovered: false,
-                ..describe_found(window, follow_appends(window, state)?, superblock.slots, &lost, false)?
+                ..describe_found(window, follow_appends(window, found)?, superblock.slots, &lost, false)?
             },
             None => return Err(lost),
         },
         Err(error) => return Err(error),
     };
-    keys::switch_keys(window, &state, keys)?;
-    if window.decryptor().is_some_and(|decryptor| decryptor.keys.offset != state.keys.0) {
+    keys::switch_keys(window, &found, keys)?;
+    if window.decryptor().is_some_and(|decryptor| decryptor.keys.offset != found.keys.0) {
         let detail = "it is damaged, and an earlier key frame would restore removed keys";
-        return Err(Error::corrupt(FrameKind::Keys.name(), state.keys.0, detail));
+        return Err(FrameKind::Keys.corrupt(found.keys.0, detail));
     }
-    Ok((state, superblock))
+    Ok((found, superblock))
 }
 
-/// Follows finished appends.
-fn follow_appends(window: &Window, mut state: FoundCommit) -> Result<FoundCommit> {
-    while let Some(next) = finished_append(window, Some(&state))? {
-        state = next;
+fn follow_appends(window: &Window, mut found: FoundCommit) -> Result<FoundCommit> {
+    while let Some(next) = finished_append(window, Some(&found))? {
+        found = next;
     }
-    Ok(state)
+    Ok(found)
 }
 
 /// Follows finished appends that have a footer.
-fn follow_whole_appends(window: &Window, mut state: FoundCommit) -> Result<FoundCommit> {
-    while let Some(next) = finished_append(window, Some(&state))?.filter(|next| next.has_footer) {
-        state = next;
+fn follow_whole_appends(window: &Window, mut found: FoundCommit) -> Result<FoundCommit> {
+    while let Some(next) = finished_append(window, Some(&found))?.filter(|next| next.has_footer) {
+        found = next;
     }
-    Ok(state)
+    Ok(found)
 }
 
-/// Returns the commit of the append after `state` if that append is finished: frames, then the next
-/// commit frame. If `state` is `None`, returns the first commit of the file.
-fn finished_append(window: &Window, state: Option<&FoundCommit>) -> Result<Option<FoundCommit>> {
-    let mut behind = FrameWalk::from(window, state.map_or(SUPERBLOCK_LEN as u64, |state| state.end));
+/// Returns the commit of the append after `last` if that append is finished: frames, then the next
+/// commit frame. If `last` is `None`, returns the first commit of the file.
+fn finished_append(window: &Window, last: Option<&FoundCommit>) -> Result<Option<FoundCommit>> {
+    let mut walk = FrameWalk::from(window, last.map_or(SUPERBLOCK_LEN as u64, |last| last.end));
     let mut keys = (0, 0);
-    while let Some(Step::Frame { offset, start }) = behind.next()? {
+    while let Some(Step::Frame { offset, start }) = walk.next()? {
         let header = start.header;
         if header.kind == FrameKind::Keys {
             keys = (offset, header.frame_len());
@@ -299,13 +283,10 @@ fn finished_append(window: &Window, state: Option<&FoundCommit>) -> Result<Optio
         if header.kind != FrameKind::Commit {
             continue;
         }
-        let (commit, commit_ref, salt) = match commit_at(window, offset) {
-            Err(error) if is_damage(&error) => return Ok(None),
-            found => found?,
-        };
+        let Some((commit, commit_ref, salt)) = undamaged(commit_at(window, offset))? else { return Ok(None) };
         let (number, before) = (commit.number, commit.previous);
-        let follows = match state {
-            Some(state) => Some(number) == state.commit.number.checked_add(1) && before == Some(state.commit_ref),
+        let follows = match last {
+            Some(last) => Some(number) == last.commit.number.checked_add(1) && before == Some(last.commit_ref),
             None => number == 1 && before.is_none(),
         };
         if !follows {
@@ -323,15 +304,8 @@ fn last_commit(window: &Window) -> Result<Option<FoundCommit>> {
         return Ok(None);
     };
     while offset >= first {
-        let found = match frames::start(window, "commit", offset) {
-            Ok(start) if start.header.kind == FrameKind::Commit => commit_at(window, offset).map(Some),
-            _ => Ok(None),
-        };
-        let found = match found {
-            Err(error) if is_damage(&error) => None,
-            other => other?,
-        };
-        if let Some((commit, commit_ref, salt)) = found {
+        let is_commit = frames::start(window, "commit", offset).is_ok_and(|start| start.header.kind == FrameKind::Commit);
+        if is_commit && let Some((commit, commit_ref, salt)) = undamaged(commit_at(window, offset))? {
             // Frames after it belong to a later commit, which block indexes describe better.
             if !is_last_frame(window, commit_ref.offset + commit_ref.length)? {
                 return Ok(None);
@@ -348,7 +322,7 @@ fn commit_at(window: &Window, offset: u64) -> Result<(Commit, FrameRef, Option<[
     /// Length of a commit frame without a long message.
     const GUESS: usize = 1 << 10;
     let frame = frames::at(window, FrameKind::Commit, offset, GUESS)?;
-    let corrupt = |detail| Error::corrupt(FrameKind::Commit.name(), offset, detail);
+    let corrupt = |detail| FrameKind::Commit.corrupt(offset, detail);
     let commit = Commit::parse(&frame.payload).map_err(corrupt)?;
     if commit.number != frame.header.commit {
         return Err(corrupt(format!("its number is {}, its frame says {}", commit.number, frame.header.commit)));
@@ -357,8 +331,8 @@ fn commit_at(window: &Window, offset: u64) -> Result<(Commit, FrameRef, Option<[
 }
 
 /// Describes the archive by a commit. Recovery data belongs to it if `is_newest`.
-pub(super) fn describe(window: &Window, state: &FoundCommit, is_newest: bool) -> Result<Info> {
-    let commit = &state.commit;
+pub(super) fn describe(window: &Window, found: &FoundCommit, is_newest: bool) -> Result<Info> {
+    let commit = &found.commit;
     let mut info = Info {
         container: Container::Nra5,
         encrypted: window.is_sealed(),
@@ -375,18 +349,14 @@ pub(super) fn describe(window: &Window, state: &FoundCommit, is_newest: bool) ->
         commit: Some(commit.number),
         time: commit.time,
         message: commit.message.clone(),
-        remarks: state.remarks.clone(),
+        remarks: found.remarks.clone(),
         ..Info::default()
     };
     if is_newest {
-        info.recovery = state.recovery.map(|recovery_header| recovery_header.summary());
+        info.recovery = found.recovery.map(|layout| layout.summary());
     }
     if let Some(reference) = commit.attributes {
-        let attributes = frames::follow(window, FrameKind::Attributes, reference).and_then(|frame| {
-            let corrupt = |detail| Error::corrupt(FrameKind::Attributes.name(), reference.offset, detail);
-            parse_attributes(&frame.payload).map_err(corrupt)
-        });
-        match attributes {
+        match frames::parse(window, FrameKind::Attributes, reference, parse_attributes) {
             Ok(attributes) => info.attributes = attributes,
             Err(error) if is_damage(&error) => info.remarks.push(format!("{error}; the attributes of the archive are lost")),
             Err(error) => return Err(error),

@@ -7,7 +7,8 @@ use std::collections::HashSet;
 
 use crate::reader::memory::weight_beside;
 use nra_core::entry::{Entry, Kind};
-use nra_core::error::{Error, Result};
+use nra_core::error::Result;
+use nra_core::limits;
 use nra_core::path::EntryPath;
 
 /// Memory per byte of the file. Archives of empty files with names that compress well come close to
@@ -39,10 +40,6 @@ impl RecordedEntries {
     }
 
     /// Adds the records of a block index.
-    ///
-    /// # Errors
-    ///
-    /// `Limit` if the records need more memory than a file of this length justifies.
     pub(super) fn add(&mut self, entries: impl Iterator<Item = Entry>) -> Result<()> {
         let mut shared = HashSet::new();
         for entry in entries {
@@ -61,10 +58,7 @@ impl RecordedEntries {
     fn deduplicate(&mut self) -> Result<()> {
         self.keep_last();
         self.weight = weigh(self.records.iter().map(|record| &record.1));
-        if self.weight > self.limit {
-            return Err(Error::Limit { what: "memory for the recorded entries", found: self.weight, limit: self.limit });
-        }
-        Ok(())
+        limits::check("memory for the recorded entries", self.weight, self.limit)
     }
 
     fn make_room(&mut self) -> Result<()> {
@@ -77,10 +71,6 @@ impl RecordedEntries {
 
     /// Returns the entries in path order with their parent directories, and the number of entries
     /// that were skipped because they need too many parents.
-    ///
-    /// # Errors
-    ///
-    /// As [`Self::add`].
     pub(super) fn finish(mut self) -> Result<(Vec<Entry>, u64)> {
         self.deduplicate()?;
         drop_former_names(&mut self.records);
@@ -135,21 +125,13 @@ fn add_parents(entries: Vec<Entry>) -> (Vec<Entry>, u64) {
     let mut orphans: HashSet<usize> = HashSet::new();
     let mut parent_bytes_left = PARENT_BYTES;
     for (index, entry) in entries.iter().enumerate() {
-        let path = entry.path.as_bytes();
-        let is_there = |directory: &[u8]| known.contains(directory);
-        let slashes = path.iter().enumerate().rev().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
         let mut missing = Vec::new();
-        let mut bytes = 0usize;
-        for slash in slashes {
-            let directory = &path[..slash];
-            if is_there(directory) || bytes > parent_bytes_left {
+        let mut bytes = 0;
+        for directory in entry.path.above() {
+            if bytes > parent_bytes_left || known.contains(directory.as_bytes()) || added.contains(&directory) {
                 break;
             }
-            let directory = EntryPath::from_checked(directory);
-            if added.contains(&directory) {
-                break;
-            }
-            bytes += slash;
+            bytes += directory.as_bytes().len();
             missing.push(directory);
         }
         match parent_bytes_left.checked_sub(bytes) {
@@ -166,12 +148,8 @@ fn add_parents(entries: Vec<Entry>) -> (Vec<Entry>, u64) {
         return (entries, 0);
     }
     drop(known);
-    let mut index = 0;
-    let mut entries = entries;
-    entries.retain(|_| {
-        index += 1;
-        !orphans.contains(&(index - 1))
-    });
+    let (mut entries, mut indexes) = (entries, 0..);
+    entries.retain(|_| indexes.next().is_none_or(|index| !orphans.contains(&index)));
     entries.extend(added.into_iter().map(|path| {
         let mut directory = Entry::new(path, Kind::Directory);
         directory.implied = true;
@@ -184,6 +162,7 @@ fn add_parents(entries: Vec<Entry>) -> (Vec<Entry>, u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nra_core::error::Error;
 
     fn entry(path: &str, kind: Kind, size: u64) -> Entry {
         let mut entry = Entry::new(EntryPath::try_from(path).unwrap(), kind);

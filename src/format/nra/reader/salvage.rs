@@ -12,8 +12,7 @@ use crate::footer::{FOOTER_LEN, FOOTER_MAGIC, Footer};
 use crate::frame::ALIGNMENT;
 use crate::layout::SUPERBLOCK_LEN;
 use crate::layout::footer as field;
-use crate::reader::damage::is_damage;
-use crate::reader::entry_tree::{Leaf, TreePage};
+use crate::reader::damage::{is_damage, undamaged};
 use crate::reader::frame_walk::FrameWalk;
 use crate::reader::recorded_entries::RecordedEntries;
 use crate::reader::scan::Scan;
@@ -56,7 +55,7 @@ pub fn open_for_salvage(source: Arc<dyn ReadAt>, options: &OpenOptions) -> Resul
 impl NraReader {
     /// Includes the entries after the newest commit.
     fn with_trailing_entries(mut self) -> Result<Self> {
-        let Some((number, end)) = self.state.as_ref().map(|(commit, end)| (commit.number, *end)) else { return Ok(self) };
+        let Some((number, end)) = self.commit.as_ref().map(|(commit, end)| (commit.number, *end)) else { return Ok(self) };
         if !self.lost_later {
             // The footer at the end of the file leads to its commit without the superblock.
             let superblock = self.window.superblock();
@@ -68,13 +67,8 @@ impl NraReader {
         if self.trailing_remark.is_none() {
             return Ok(self);
         }
-        let Merged { entries, found, unreadable } = match self.merged(end) {
-            Ok(Some(merged)) => merged,
-            Ok(None) => return Ok(self),
-            // There are more records than possible: keep the entries of the commit.
-            Err(error) if is_damage(&error) => return Ok(self),
-            Err(error) => return Err(error),
-        };
+        // If there are more records than possible, only the entries of the commit are returned.
+        let Some((entries, found, unreadable)) = undamaged(self.merged(end))?.flatten() else { return Ok(self) };
         let files = entries.iter().filter(|entry| entry.kind == Kind::File);
         self.info.entries = entries.len() as u64;
         self.info.files = files.clone().count() as u64;
@@ -86,23 +80,22 @@ impl NraReader {
         if unreadable > 0 {
             self.info.remarks.push(format!("{unreadable} parts of the index are unreadable; entries may be missing"));
         }
-        self.root = Root::Whole(Arc::new(TreePage::Leaf(Leaf::shared(Arc::new(entries)))));
-        (self.state, self.recovered) = (None, true);
+        self.root = Root::of_entries(Arc::new(entries));
+        (self.commit, self.recovered) = (None, true);
         Ok(self)
     }
 
     /// Returns the entries of the commit merged with those after `end`, or `None` if none of the
-    /// latter is readable.
-    fn merged(&self, end: u64) -> Result<Option<Merged>> {
+    /// latter is readable. Also returns the number of entries found after `end`, and the number of
+    /// unreadable parts of the index of the commit.
+    fn merged(&self, end: u64) -> Result<Option<(Vec<Entry>, usize, u64)>> {
         let walk = FrameWalk::from(&self.window, end.next_multiple_of(ALIGNMENT));
         let behind = Scan::gather(&self.window, walk, self.memory)?;
         let mut whole = Vec::new();
         for entry in behind.entries.iter().filter(|entry| !entry.implied) {
-            match self.with_content(entry, Access::Sequential, &mut |_| Ok(())) {
-                Ok(()) => whole.push(entry.clone()),
-                // The commit may have an earlier version.
-                Err(error) if is_damage(&error) => {}
-                Err(error) => return Err(error),
+            // The commit may have an earlier version of a damaged entry.
+            if undamaged(self.with_content(entry, Access::Sequential, &mut |_| Ok(())))?.is_some() {
+                whole.push(entry.clone());
             }
         }
         if whole.is_empty() {
@@ -111,24 +104,14 @@ impl NraReader {
         let (found, mut unreadable) = (whole.len(), 0);
         let mut all = RecordedEntries::new(self.window.file_len(), self.memory);
         for entry in self.entries(0..self.info.entries) {
-            match entry {
-                Ok(entry) => all.add(std::iter::once(entry))?,
-                Err(error) if is_damage(&error) => unreadable += 1,
-                Err(error) => return Err(error),
+            match undamaged(entry)? {
+                Some(entry) => all.add(std::iter::once(entry))?,
+                None => unreadable += 1,
             }
         }
         all.add(whole.into_iter())?;
-        Ok(Some(Merged { entries: all.finish()?.0, found, unreadable }))
+        Ok(Some((all.finish()?.0, found, unreadable)))
     }
-}
-
-/// Entries of a commit and of the bytes after it.
-struct Merged {
-    entries: Vec<Entry>,
-    /// Number of entries found after it.
-    found: usize,
-    /// Unreadable parts of the index of the commit.
-    unreadable: usize,
 }
 
 /// Finds the start of the archive if the file ends with its footer.
@@ -139,9 +122,11 @@ fn base_from_footer(source: &dyn ReadAt) -> Result<Option<i64>> {
     if field::MAGIC.get(&bytes) != FOOTER_MAGIC {
         return Ok(None);
     }
-    let offset = u64::from_le_bytes(field::COMMIT_OFFSET.get(&bytes));
-    let length = u64::from_le_bytes(field::COMMIT_LENGTH.get(&bytes));
-    let Some(own) = offset.checked_add(length).filter(|&own| Footer::parse(&bytes, own).is_ok()) else { return Ok(None) };
+    let offset: u64 = field::COMMIT_OFFSET.number(&bytes);
+    let Some(own) = offset.checked_add(field::COMMIT_LENGTH.number(&bytes)).filter(|&own| Footer::parse(&bytes, own).is_ok())
+    else {
+        return Ok(None);
+    };
     let (Ok(place), Ok(own)) = (i64::try_from(place), i64::try_from(own)) else { return Ok(None) };
     Ok(Some(place - own))
 }

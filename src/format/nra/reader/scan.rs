@@ -2,14 +2,13 @@
 //!
 //! Spec: nra.md, sections 7 and 22.
 
-use crate::content::HasContent as _;
 use std::sync::Arc;
 
 use crate::block_index::BlockIndex;
-use crate::content::{BlockRef, Content, Extent, Segment};
+use crate::content::EntryContent as _;
 use crate::entry_page::Child;
 use crate::frame::FrameKind;
-use crate::reader::damage::is_damage;
+use crate::reader::damage::undamaged;
 use crate::reader::entry_tree::{Leaf, TreePage};
 use crate::reader::frame_walk::{FrameWalk, Step};
 use crate::reader::frames::{self, FrameStart};
@@ -19,7 +18,6 @@ use nra_core::entry::Entry;
 use nra_core::error::Result;
 use nra_core::path::compare;
 
-/// The result of a scan.
 #[derive(Default)]
 pub(super) struct Scan {
     /// Entries in path order with their parent directories; each path once.
@@ -49,11 +47,6 @@ impl Scan {
         Self::gather(window, FrameWalk::up_to(window, end), memory)
     }
 
-    /// Scans the frames of `walk`.
-    ///
-    /// # Errors
-    ///
-    /// As [`Self::run`].
     pub(super) fn gather(window: &Window, mut walk: FrameWalk<'_>, memory: u64) -> Result<Self> {
         let mut scan = Self::default();
         let mut found = RecordedEntries::new(window.file_len(), memory);
@@ -79,63 +72,25 @@ impl Scan {
         let header = &start.header;
         self.blocks += 1;
         self.stored_bytes += u64::from(header.stored_len);
-        let bytes = match frames::block_index(window, start, offset) {
-            Ok(bytes) => bytes,
-            Err(error) if is_damage(&error) => {
-                self.flaws += 1;
-                return Ok(());
-            }
-            Err(error) => return Err(error),
-        };
-        let Ok(block_index) = BlockIndex::parse(&bytes, offset, header.raw_len) else {
+        let bytes = undamaged(frames::block_index(window, start, offset))?;
+        let Some(block_index) = bytes.and_then(|bytes| BlockIndex::parse(&bytes, offset, header.raw_len).ok()) else {
             self.flaws += 1;
             return Ok(());
         };
         self.chunks += block_index.chunks.len() as u64;
         self.chunk_bytes += block_index.chunks.iter().map(|chunk| u64::from(chunk.raw_len)).sum::<u64>();
-        let own = OwnBlock { offset, header_checksum: start.header_checksum };
         found.add(block_index.entries.into_iter().map(|mut entry| {
-            own.complete(entry.content_mut());
+            entry.content_mut().complete(offset, start.header_checksum);
             entry
         }))
     }
 
     /// Returns the entries below `child`, whose page is damaged, as a leaf. `upper` is the next
     /// key.
-    pub(super) fn stand_in(&self, child: &Child, upper: Option<&[u8]>) -> Arc<TreePage> {
-        let place = |key: &[u8]| self.entries.partition_point(|entry| compare(entry.path.as_bytes(), key).is_lt());
-        let from = place(&child.key);
-        let to = upper.map_or(self.entries.len(), place).max(from);
-        Arc::new(TreePage::Leaf(Leaf::stand_in(Arc::clone(&self.entries), from..to, child)))
-    }
-}
-
-/// The block whose index holds a record. The record could not contain the block's own header
-/// checksum.
-struct OwnBlock {
-    offset: u64,
-    header_checksum: u64,
-}
-
-impl OwnBlock {
-    fn complete(&self, content: &mut Content) {
-        match content {
-            Content::Extent(extent) | Content::Uncompressed(extent, _) => self.complete_extent(extent),
-            Content::List(segments, _) => {
-                for segment in segments {
-                    if let Segment::Data(extent) = segment {
-                        self.complete_extent(extent);
-                    }
-                }
-            }
-            Content::None | Content::Map(..) => {}
-        }
-    }
-
-    fn complete_extent(&self, extent: &mut Extent) {
-        let BlockRef { offset, header_checksum, .. } = &mut extent.block;
-        if *offset == self.offset && *header_checksum == 0 {
-            *header_checksum = self.header_checksum;
-        }
+    pub(super) fn replacement(&self, child: &Child, upper: Option<&[u8]>) -> Arc<TreePage> {
+        let lower_bound = |key: &[u8]| self.entries.partition_point(|entry| compare(entry.path.as_bytes(), key).is_lt());
+        let from = lower_bound(&child.key);
+        let to = upper.map_or(self.entries.len(), lower_bound).max(from);
+        Arc::new(TreePage::Leaf(Leaf::replacement(Arc::clone(&self.entries), from..to, child)))
     }
 }

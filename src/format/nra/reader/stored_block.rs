@@ -2,13 +2,11 @@
 //!
 //! Spec: nra.md, sections 6 to 8.
 
-use std::sync::Arc;
-
 use crate::block_index::ChunkList;
 use crate::content::{BlockRef, Extent};
 use crate::frame::FrameKind;
 use crate::reader::{NraReader, frames};
-use nra_core::codec::{Codec, Dictionary};
+use nra_core::codec::Codec;
 use nra_core::digest::Digest;
 use nra_core::error::{Error, Result};
 
@@ -25,13 +23,12 @@ pub(crate) struct StoredBlock {
 }
 
 impl NraReader {
-    /// Reads a block.
     pub(crate) fn stored_block(&self, block: &BlockRef) -> Result<StoredBlock> {
         let offset = block.offset;
         let start = frames::header(&self.window, FrameKind::Block, offset)?;
         let header = &start.header;
         if start.header_checksum != block.header_checksum || header.raw_len != block.raw_len {
-            return Err(Error::corrupt(FrameKind::Block.name(), offset, "its header contradicts the records"));
+            return Err(FrameKind::Block.corrupt(offset, "its header contradicts the records"));
         }
         let len = header.payload_start() + header.payload_span();
         let len = usize::try_from(len).expect("limited with the header");
@@ -42,12 +39,6 @@ impl NraReader {
         Ok(StoredBlock { codec: header.codec, raw_len: header.raw_len, stored, chunks, dictionary: header.dictionary, payload })
     }
 
-    /// Reads the dictionary at `offset`.
-    pub(crate) fn stored_dictionary(&self, offset: u64) -> Result<Arc<Dictionary>> {
-        self.dictionary(offset)
-    }
-
-    /// Returns digest and length of the chunks in an extent.
     pub(crate) fn extent_chunks(&self, extent: &Extent) -> Result<Vec<(Digest, u32)>> {
         let start = u64::from(extent.offset);
         let chunks = self.chunks(&extent.block)?;

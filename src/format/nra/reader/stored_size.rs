@@ -1,10 +1,8 @@
 //! Stored size of the content of an entry.
 
-use std::collections::HashMap;
-
-use crate::content::{BlockRef, Extent, Segment};
+use crate::content::BlockRef;
 use crate::frame::FrameKind;
-use crate::range_set::RangeSet;
+use crate::range_set::BlockRanges;
 use crate::reader::{NraReader, frames};
 use nra_core::archive::Run;
 use nra_core::entry::Entry;
@@ -18,17 +16,16 @@ impl NraReader {
     /// Returns the sum of the shares of `entry` in the stored payloads of its blocks. Repeated
     /// content counts once. Reads the extent map, if there is one.
     pub(super) fn stored_share(&self, entry: &Entry) -> Result<u64> {
-        let (mut sum, mut added, mut blocks) = (0u64, 0, HashMap::<u64, (BlockRef, RangeSet)>::new());
-        self.extents(entry, &mut |extent| {
+        let (mut sum, mut added, mut blocks) = (0u64, 0, BlockRanges::default());
+        self.each_extent(entry, &mut |extent| {
             if added == MAX_EXTENTS {
                 sum = sum.saturating_add(shares(&blocks));
                 blocks.clear();
                 added = 0;
             }
             added += 1;
-            let (_, parts) = blocks.entry(extent.block.offset).or_insert_with(|| (extent.block, RangeSet::default()));
-            let start = u64::from(extent.offset);
-            parts.add(start, start.saturating_add(extent.len));
+            blocks.add(extent);
+            Ok(())
         })?;
         Ok(sum.saturating_add(shares(&blocks)))
     }
@@ -37,13 +34,14 @@ impl NraReader {
     /// extents.
     pub(super) fn first_runs(&self, entry: &Entry, most: usize) -> Result<(Vec<Run>, u64)> {
         let (mut runs, mut count) = (Vec::new(), 0);
-        self.extents(entry, &mut |extent| {
+        self.each_extent(entry, &mut |extent| {
             count += 1;
             if runs.len() < most {
                 let BlockRef { offset: block, raw_len, stored_len, .. } = extent.block;
                 let (raw_bytes, stored_bytes) = (raw_len.into(), stored_len.into());
                 runs.push(Run { block, raw_bytes, stored_bytes, codec: None, offset: extent.offset.into(), len: extent.len });
             }
+            Ok(())
         })?;
         for run in &mut runs {
             // An unreadable block is shown without codec: users look for damage here.
@@ -51,20 +49,10 @@ impl NraReader {
         }
         Ok((runs, count))
     }
-
-    /// Calls `visit` for each extent of `entry` in order.
-    fn extents(&self, entry: &Entry, visit: &mut dyn FnMut(&Extent)) -> Result<()> {
-        self.each_segment(entry, 0..entry.size, &mut |segment, _| {
-            if let Segment::Data(extent) = segment {
-                visit(extent);
-            }
-            Ok(())
-        })
-    }
 }
 
-fn shares(blocks: &HashMap<u64, (BlockRef, RangeSet)>) -> u64 {
-    blocks.values().map(|(block, parts)| share(*block, parts.bytes())).fold(0, u64::saturating_add)
+fn shares(blocks: &BlockRanges) -> u64 {
+    blocks.blocks().map(|(block, len)| share(*block, len)).fold(0, u64::saturating_add)
 }
 
 /// Returns the part of the stored payload that `len` raw bytes of a block account for.

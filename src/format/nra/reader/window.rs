@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use crate::footer::{FOOTER_LEN, Footer};
 use crate::frame::start_len;
+use crate::reader::damage::undamaged;
 use crate::reader::decrypt::FrameDecryptor;
-use crate::superblock::Superblock;
+use crate::superblock::{CommitSlot, Superblock};
 use nra_core::error::{Error, Result};
 use nra_core::source::ReadAt;
 
@@ -31,7 +32,6 @@ impl Window {
         Ok(Self { source, len, start, bytes, decryptor: None })
     }
 
-    /// Returns the source.
     pub(super) fn source(&self) -> &dyn ReadAt {
         &*self.source
     }
@@ -86,7 +86,6 @@ impl Window {
         Ok(Cow::Owned(bytes))
     }
 
-    /// Returns `N` bytes from `offset`.
     pub(super) fn array<const N: usize>(&self, structure: &'static str, offset: u64) -> Result<[u8; N]> {
         let mut array = [0; N];
         self.fill(structure, offset, &mut array)?;
@@ -104,10 +103,23 @@ impl Window {
         Superblock::parse(&self.array("superblock", 0)?)
     }
 
-    /// Returns the footer that ends at `end`.
     pub(super) fn footer_before(&self, end: u64) -> Result<Footer> {
         let offset = end.saturating_sub(FOOTER_LEN as u64);
         Footer::parse(&self.array("footer", offset)?, offset)
+    }
+
+    /// Returns the footer that the newest commit slot with an undamaged footer refers to.
+    pub(super) fn footer_of_slots(&self, slots: [Option<CommitSlot>; 2]) -> Result<Option<Footer>> {
+        let mut slots: Vec<CommitSlot> = slots.into_iter().flatten().filter(|slot| slot.end <= self.len).collect();
+        slots.sort_by_key(|slot| std::cmp::Reverse(slot.number));
+        for slot in slots {
+            if let Some(footer) = undamaged(self.footer_before(slot.end))?
+                && footer.number == slot.number
+            {
+                return Ok(Some(footer));
+            }
+        }
+        Ok(None)
     }
 
     /// Rejects a range outside the file before memory is allocated for it.

@@ -1,7 +1,6 @@
 //! Encoding of record lists.
 
-use crate::content::HasContent as _;
-use crate::content::{Content, Extent, Segment};
+use crate::content::{Content, EntryContent as _, Extent, Segment};
 use crate::front_coding::FrontEncoder;
 use crate::records::extents::{ExtentEncoder, are_one, encode_extent_list};
 use crate::records::metadata::{self, MetadataEncoder};
@@ -163,11 +162,8 @@ impl RecordList {
     }
 }
 
-/// Checks that an entry can be encoded: consistent fields, values within limits.
-///
-/// # Errors
-///
-/// A phrase that completes "the entry has".
+/// Checks that an entry can be encoded: consistent fields, values within limits. The error completes
+/// "the entry has".
 pub(crate) fn check(entry: &Entry) -> Result<(), Malformed> {
     metadata::check(&entry.metadata)?;
     if entry.modified.is_some_and(|time| time.nanoseconds > 999_999_999) {

@@ -27,15 +27,9 @@ pub(crate) struct ExtentEncoder {
 impl ExtentEncoder {
     pub(crate) fn push(&mut self, extent: &Extent) {
         let block = &extent.block;
-        let (before, expected) = match self.current {
-            Some((index, offset)) if offset == block.offset => (index, self.end),
-            Some((index, _)) => (index, 0),
-            None => (0, 0),
-        };
-        let index = match self.current {
-            Some((index, offset)) if offset == block.offset => index,
-            _ => self.index(block),
-        };
+        let before = self.current.map_or(0, |(index, _)| index);
+        let is_same = self.current.is_some_and(|(_, offset)| offset == block.offset);
+        let (index, expected) = if is_same { (before, self.end) } else { (self.index(block), 0) };
         put_sv(&mut self.blocks, index.wrapping_sub(before).cast_signed());
         put_sv(&mut self.offsets, u64::from(extent.offset).wrapping_sub(expected).cast_signed());
         self.current = Some((index, block.offset));
@@ -93,7 +87,6 @@ impl<'a> ExtentDecoder<'a> {
         Ok(Self { table, blocks, offsets, index: 0, end: 0, used: 0, room: MAX_LIST_SEGMENTS })
     }
 
-    /// Decodes the next extent, of `len` bytes.
     pub(crate) fn next(&mut self, len: u64) -> Result<Extent, Malformed> {
         let before = self.index;
         self.index = self.index.wrapping_add(self.blocks.sv()?.cast_unsigned());

@@ -16,7 +16,6 @@ const HAS_TIME: u8 = 1 << 0;
 const HAS_IDS: u8 = 1 << 1;
 const HAS_NAMES: u8 = 1 << 2;
 
-/// A row of the metadata table.
 #[derive(Debug, Clone)]
 pub(crate) struct MetadataRow {
     pub(crate) metadata: Arc<Metadata>,
@@ -72,27 +71,14 @@ impl MetadataEncoder {
             put_bytes(&mut row, &owner.user);
             put_bytes(&mut row, &owner.group);
         }
-        let set = if metadata.attributes.is_empty() { 0 } else { self.set_index(&metadata.attributes) + 1 };
+        let mut set = 0;
+        if !metadata.attributes.is_empty() {
+            let mut bytes = Vec::new();
+            encode_attribute_set(&mut bytes, &metadata.attributes);
+            set = index_of(bytes, &mut self.set_by_value, &mut self.sets) + 1;
+        }
         put_uv(&mut row, set);
-        let next = self.by_value.len() as u64;
-        if let Some(&index) = self.by_value.get(&row) {
-            return index;
-        }
-        self.rows.extend_from_slice(&row);
-        self.by_value.insert(row, next);
-        next
-    }
-
-    fn set_index(&mut self, attributes: &[Attribute]) -> u64 {
-        let mut set = Vec::new();
-        encode_attribute_set(&mut set, attributes);
-        let next = self.set_by_value.len() as u64;
-        if let Some(&index) = self.set_by_value.get(&set) {
-            return index;
-        }
-        self.sets.extend_from_slice(&set);
-        self.set_by_value.insert(set, next);
-        next
+        index_of(row, &mut self.by_value, &mut self.rows)
     }
 
     /// Returns the bytes of both tables so far, without their counts.
@@ -112,46 +98,48 @@ impl MetadataEncoder {
     }
 }
 
+/// Returns the index of a row, which is appended to `table` if it is new.
+fn index_of(row: Vec<u8>, known: &mut HashMap<Vec<u8>, u64>, table: &mut Vec<u8>) -> u64 {
+    let next = known.len() as u64;
+    if let Some(&index) = known.get(&row) {
+        return index;
+    }
+    table.extend_from_slice(&row);
+    known.insert(row, next);
+    next
+}
+
 /// Parses columns 5 and 6.
 pub(crate) fn parse(rows: &[u8], sets: &[u8]) -> Result<Vec<MetadataRow>, Malformed> {
-    let sets = parse_sets(sets).map_err(|detail| format!("attribute table: {detail}"))?;
-    parse_rows(rows, &sets).map_err(|detail| format!("metadata table: {detail}"))
-}
-
-fn parse_sets(column: &[u8]) -> Result<Vec<Arc<[Attribute]>>, Malformed> {
-    let mut cursor = Cursor::new(column);
-    let count = cursor.count("sets", MAX_LIST_ENTRIES)?;
-    let mut sets = Vec::with_capacity(count);
-    let mut seen = HashSet::new();
-    for _ in 0..count {
-        let start = cursor;
-        sets.push(parse_attribute_set(&mut cursor)?.into());
-        // Each set has one encoding, so equal sets have equal bytes.
-        if count > 1 && !seen.insert(start.until(&cursor)) {
-            return Err("a repeated set".into());
-        }
+    let sets: Vec<Arc<[Attribute]>> = parse_table(sets, |cursor| parse_attribute_set(cursor).map(Arc::from))
+        .map_err(|detail| format!("attribute table: {detail}"))?;
+    let mut used_sets = 0;
+    let rows = parse_table(rows, |cursor| parse_metadata_row(cursor, &sets, &mut used_sets))
+        .map_err(|detail| format!("metadata table: {detail}"))?;
+    if used_sets != sets.len() {
+        return Err(format!("{used_sets} of {} attribute sets are used", sets.len()));
     }
-    cursor.end("it")?;
-    Ok(sets)
+    Ok(rows)
 }
 
-fn parse_rows(column: &[u8], sets: &[Arc<[Attribute]>]) -> Result<Vec<MetadataRow>, Malformed> {
+/// Parses a table without repeated rows.
+fn parse_table<T>(
+    column: &[u8],
+    mut parse_row: impl FnMut(&mut Cursor<'_>) -> Result<T, Malformed>,
+) -> Result<Vec<T>, Malformed> {
     let mut cursor = Cursor::new(column);
-    let count = cursor.count("items", MAX_LIST_ENTRIES)?;
+    let count = cursor.count("rows", MAX_LIST_ENTRIES)?;
     let mut rows = Vec::with_capacity(count);
     let mut seen = HashSet::new();
-    let mut used_sets = 0;
     for _ in 0..count {
         let start = cursor;
-        rows.push(parse_metadata_row(&mut cursor, sets, &mut used_sets)?);
+        rows.push(parse_row(&mut cursor)?);
+        // Each row has one encoding, so equal rows have equal bytes.
         if count > 1 && !seen.insert(start.until(&cursor)) {
             return Err("a repeated row".into());
         }
     }
     cursor.end("it")?;
-    if used_sets != sets.len() {
-        return Err(format!("{used_sets} of {} attribute sets are used", sets.len()));
-    }
     Ok(rows)
 }
 
@@ -187,7 +175,6 @@ fn parse_metadata_row(
     Ok(MetadataRow { metadata: Arc::new(Metadata { mode, owner, attributes }), has_time: flags & HAS_TIME != 0 })
 }
 
-/// Appends an attribute set.
 pub(crate) fn encode_attribute_set(out: &mut Vec<u8>, attributes: &[Attribute]) {
     put_uv(out, attributes.len() as u64);
     for attribute in attributes {
@@ -197,7 +184,6 @@ pub(crate) fn encode_attribute_set(out: &mut Vec<u8>, attributes: &[Attribute]) 
     }
 }
 
-/// Parses an attribute set.
 pub(crate) fn parse_attribute_set(cursor: &mut Cursor<'_>) -> Result<Vec<Attribute>, Malformed> {
     let count = cursor.count("attributes", usize::MAX)?;
     if count == 0 {

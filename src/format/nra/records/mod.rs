@@ -28,57 +28,39 @@ fn is_unknown(metadata: &Metadata) -> bool {
     metadata.mode == 0o755 && metadata.owner.is_none() && metadata.attributes.is_empty()
 }
 
-/// Numbers of the columns.
-#[allow(missing_docs)]
-pub mod column {
-    use super::COLUMNS;
-
-    pub const PATH_SHARED: usize = 0;
-    pub const PATH_REST_LENGTH: usize = 1;
-    pub const PATH_REST: usize = 2;
-    pub const KIND: usize = 3;
-    pub const METADATA: usize = 4;
-    pub const METADATA_TABLE: usize = 5;
-    pub const ATTRIBUTE_TABLE: usize = 6;
-    pub const SECONDS: usize = 7;
-    pub const NANOSECONDS: usize = 8;
-    pub const SIZE: usize = 9;
-    pub const LINK_GROUP: usize = 10;
-    pub const TARGET: usize = 11;
-    pub const DEVICE: usize = 12;
-    pub const BLOCK_TABLE: usize = 13;
-    pub const EXTENT_BLOCK: usize = 14;
-    pub const EXTENT_OFFSET: usize = 15;
-    pub const CONTENT_CHECKSUM: usize = 16;
-    pub const EXTENT_LISTS: usize = 17;
-    pub const EXTENT_MAPS: usize = 18;
-    pub const FILE_DIGEST: usize = 19;
-
-    /// Names of the columns, as in the specification.
-    pub const NAMES: [&str; COLUMNS] = {
-        let mut names = [""; COLUMNS];
-        names[PATH_SHARED] = "path shared";
-        names[PATH_REST_LENGTH] = "path rest length";
-        names[PATH_REST] = "path rest";
-        names[KIND] = "kind";
-        names[METADATA] = "metadata";
-        names[METADATA_TABLE] = "metadata table";
-        names[ATTRIBUTE_TABLE] = "attribute table";
-        names[SECONDS] = "seconds";
-        names[NANOSECONDS] = "nanoseconds";
-        names[SIZE] = "size";
-        names[LINK_GROUP] = "link group";
-        names[TARGET] = "target";
-        names[DEVICE] = "device";
-        names[BLOCK_TABLE] = "block table";
-        names[EXTENT_BLOCK] = "extent block";
-        names[EXTENT_OFFSET] = "extent offset";
-        names[CONTENT_CHECKSUM] = "content checksum";
-        names[EXTENT_LISTS] = "extent lists";
-        names[EXTENT_MAPS] = "extent maps";
-        names[FILE_DIGEST] = "file digest";
-        names
+macro_rules! columns {
+    ($($column:ident = $number:literal: $name:literal,)*) => {
+        /// Numbers of the columns.
+        #[allow(missing_docs)]
+        pub mod column {
+            $(pub const $column: usize = $number;)*
+            /// Names of the columns in their order, as in the specification.
+            pub const NAMES: [&str; super::COLUMNS] = [$($name),*];
+        }
     };
+}
+
+columns! {
+    PATH_SHARED = 0: "path shared",
+    PATH_REST_LENGTH = 1: "path rest length",
+    PATH_REST = 2: "path rest",
+    KIND = 3: "kind",
+    METADATA = 4: "metadata",
+    METADATA_TABLE = 5: "metadata table",
+    ATTRIBUTE_TABLE = 6: "attribute table",
+    SECONDS = 7: "seconds",
+    NANOSECONDS = 8: "nanoseconds",
+    SIZE = 9: "size",
+    LINK_GROUP = 10: "link group",
+    TARGET = 11: "target",
+    DEVICE = 12: "device",
+    BLOCK_TABLE = 13: "block table",
+    EXTENT_BLOCK = 14: "extent block",
+    EXTENT_OFFSET = 15: "extent offset",
+    CONTENT_CHECKSUM = 16: "content checksum",
+    EXTENT_LISTS = 17: "extent lists",
+    EXTENT_MAPS = 18: "extent maps",
+    FILE_DIGEST = 19: "file digest",
 }
 
 /// Numbers of the forms of content (section 8.4).

@@ -185,7 +185,7 @@ impl<'a> Parser<'a> {
                 Content::List(segments, self.digest()?)
             }
             form::MAP => {
-                let root = FrameRef::take(&mut self.columns[column::EXTENT_MAPS])?;
+                let root = FrameRef::read(&mut self.columns[column::EXTENT_MAPS])?;
                 Content::Map(root, self.digest()?)
             }
             _ => return Err(format!("unknown form {form}")),

@@ -1,6 +1,5 @@
 //! Tests of record lists, and entry strategies for other tests.
 
-use crate::content::HasContent as _;
 use std::sync::Arc;
 
 use proptest::collection::vec;
@@ -8,7 +7,7 @@ use proptest::option;
 use proptest::prelude::*;
 
 use super::*;
-use crate::content::{BlockRef, Content, Extent, FrameRef, Segment};
+use crate::content::{BlockRef, Content, EntryContent as _, Extent, FrameRef, Segment};
 use nra_core::digest::{DIGEST_LEN, Digest};
 use nra_core::entry::{Attribute, Device, Entry, Kind, Metadata, Namespace, Owner, Timestamp};
 use nra_core::limits::MAX_OFFSET;

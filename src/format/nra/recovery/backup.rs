@@ -9,7 +9,7 @@ use nra_core::source::Store;
 const MAX_BACKUP: u64 = 16 << 20;
 
 /// Recovery data and the following footer before they were overwritten.
-pub struct RecoveryBackup {
+pub(crate) struct RecoveryBackup {
     /// Offset of the recovery data.
     start: u64,
     /// The bytes; `None` if they are too long to keep.
@@ -18,14 +18,8 @@ pub struct RecoveryBackup {
 
 impl RecoveryBackup {
     /// Reads the recovery data that starts at `start`, if there is any and its end is undamaged.
-    ///
-    /// # Errors
-    ///
-    /// I/O errors, except that unreadable bytes are not kept.
-    pub fn of(store: &dyn Store, start: u64) -> Result<Option<Self>> {
-        let Some(len) =
-            find_at_end(store)?.filter(|recovery_header| recovery_header.protected == start).and(store.len().checked_sub(start))
-        else {
+    pub(crate) fn of(store: &dyn Store, start: u64) -> Result<Option<Self>> {
+        let Some(len) = find_at_end(store)?.filter(|layout| layout.protected == start).and(store.len().checked_sub(start)) else {
             return Ok(None);
         };
         let Some(len) = usize::try_from(len).ok().filter(|&len| len as u64 <= MAX_BACKUP) else {
@@ -41,11 +35,7 @@ impl RecoveryBackup {
 
     /// Restores the file from the backup, if there is one. Returns whether the file has recovery
     /// data afterwards, even damaged.
-    ///
-    /// # Errors
-    ///
-    /// I/O errors.
-    pub fn restore(&self, store: &dyn Store) -> Result<bool> {
+    pub(crate) fn restore(&self, store: &dyn Store) -> Result<bool> {
         let Some(bytes) = &self.bytes else {
             // The part that was not overwritten restores the rest.
             return Ok(find_at_end(store)?.is_some() && find_at(store, self.start)?.is_some());

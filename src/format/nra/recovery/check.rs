@@ -35,7 +35,6 @@ pub struct Report {
     pub lost_groups: u64,
     /// The most damaged group: damaged shards, usable parity shards.
     pub worst_group: (u64, u64),
-    /// Groups with any damage.
     pub(super) damaged_groups: Vec<u32>,
 }
 
@@ -58,39 +57,37 @@ impl Report {
 /// `Cancelled`; I/O errors, except that unreadable bytes count as damage.
 pub fn check(source: &dyn ReadAt, monitor: &dyn Monitor) -> Result<Option<Report>> {
     match search(source, monitor)? {
-        Some(recovery_header) => check_groups(View::new(source), recovery_header, monitor).map(Some),
+        Some(layout) => check_groups(View::new(source), layout, monitor).map(Some),
         None => Ok(None),
     }
 }
 
-/// Checks all groups of this layout.
-pub(super) fn check_groups(view: View<'_>, recovery_header: RecoveryHeader, monitor: &dyn Monitor) -> Result<Report> {
+pub(super) fn check_groups(view: View<'_>, layout: RecoveryHeader, monitor: &dyn Monitor) -> Result<Report> {
     let mut report = Report {
-        recovery_header,
+        recovery_header: layout,
         damaged: Vec::new(),
         damaged_shards: 0,
         damaged_bytes: 0,
         damaged_parity_shards: 0,
         recovery_is_whole: true,
-        trailing_bytes: view.len.saturating_sub(recovery_header.file_len()),
+        trailing_bytes: view.len.saturating_sub(layout.file_len()),
         lost_groups: 0,
-        worst_group: (0, recovery_header.parity_shards.into()),
+        worst_group: (0, layout.parity_shards.into()),
         damaged_groups: Vec::new(),
     };
     let mut shards = Vec::new();
-    monitor.expect(Counter::Bytes, recovery_header.protected);
-    for number in 0..recovery_header.groups {
+    monitor.expect(Counter::Bytes, layout.protected);
+    for number in 0..layout.groups {
         monitor.check()?;
-        let group = Group::read(view, &recovery_header, number)?;
+        let group = Group::read(view, &layout, number)?;
         report.add_group(&group, number);
-        let bad = group.damaged_shards.iter().map(|index| recovery_header.shard_of(number, *index));
+        let bad = group.damaged_shards.iter().map(|index| layout.shard_of(number, *index));
         shards.extend(bad.clone().take(MAX_LOCATED_SHARDS - shards.len()));
-        report.damaged_bytes +=
-            bad.map(|shard| recovery_header.shard_range(shard)).map(|range| range.end - range.start).sum::<u64>();
-        monitor.add(Counter::Bytes, recovery_header.protected / u64::from(recovery_header.groups));
+        report.damaged_bytes += bad.map(|shard| layout.shard_range(shard)).map(|range| range.end - range.start).sum::<u64>();
+        monitor.add(Counter::Bytes, layout.protected / u64::from(layout.groups));
     }
     shards.sort_unstable();
-    for range in shards.into_iter().map(|shard| recovery_header.shard_range(shard)) {
+    for range in shards.into_iter().map(|shard| layout.shard_range(shard)) {
         let len = range.end - range.start;
         match report.damaged.last_mut() {
             Some(last) if last.0 + last.1 == range.start => last.1 += len,
@@ -101,7 +98,7 @@ pub(super) fn check_groups(view: View<'_>, recovery_header: RecoveryHeader, moni
             break;
         }
     }
-    report.recovery_is_whole = report.recovery_is_whole && frames::are_whole(view, &recovery_header, monitor)?;
+    report.recovery_is_whole = report.recovery_is_whole && frames::are_whole(view, &layout, monitor)?;
     Ok(report)
 }
 

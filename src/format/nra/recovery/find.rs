@@ -47,16 +47,12 @@ pub fn find_current(source: &dyn ReadAt) -> Result<Option<RecoveryHeader>> {
 
 /// Returns the recovery data that starts at `end`, even if the rest of it is damaged. Needs one
 /// read.
-///
-/// # Errors
-///
-/// I/O errors.
-pub fn find_at(source: &dyn ReadAt, end: u64) -> Result<Option<RecoveryHeader>> {
-    Ok(header_at(View::new(source), end)?.filter(|recovery_header| recovery_header.protected == end))
+pub(crate) fn find_at(source: &dyn ReadAt, end: u64) -> Result<Option<RecoveryHeader>> {
+    Ok(header_at(View::new(source), end)?.filter(|layout| layout.protected == end))
 }
 
 /// The end of an undamaged file.
-pub struct End {
+pub(crate) struct End {
     /// The last footer.
     pub footer: Footer,
     /// The recovery data between the commit and that footer.
@@ -67,13 +63,7 @@ pub struct End {
 }
 
 /// Reads the end of the file. Needs one read, or two if the recovery data is long.
-///
-/// # Errors
-///
-/// `Unsupported` for another version. `Corrupt` if there is no footer, or if the bytes between the
-/// footer and its commit are not recovery data: the footer then belongs to an earlier commit and
-/// got there by accident or on purpose. I/O errors.
-pub fn read_end(source: &dyn ReadAt) -> Result<End> {
+pub(crate) fn read_end(source: &dyn ReadAt) -> Result<End> {
     let view = View::new(source);
     if view.len < FOOTER_LEN as u64 {
         return Err(Error::corrupt("footer", 0, format!("the file has only {} bytes", view.len)));
@@ -83,21 +73,19 @@ pub fn read_end(source: &dyn ReadAt) -> Result<End> {
     if end == view.len {
         return Ok(End { footer, recovery: None, starts_with_header: true });
     }
-    let fits = |recovery_header: &RecoveryHeader| {
-        (recovery_header.protected, recovery_header.commit, recovery_header.file_len()) == (end, footer.number, view.len)
-    };
-    if let Some(recovery_header) = header_at(view, end)?.filter(fits) {
-        return Ok(End { footer, recovery: Some(recovery_header), starts_with_header: true });
+    let fits = |layout: &RecoveryHeader| (layout.protected, layout.commit, layout.file_len()) == (end, footer.number, view.len);
+    if let Some(layout) = header_at(view, end)?.filter(fits) {
+        return Ok(End { footer, recovery: Some(layout), starts_with_header: true });
     }
     match find_at_end(source)?.filter(fits) {
-        Some(recovery_header) => Ok(End { footer, recovery: Some(recovery_header), starts_with_header: false }),
+        Some(layout) => Ok(End { footer, recovery: Some(layout), starts_with_header: false }),
         None => Err(stray_footer(&footer, view.len)),
     }
 }
 
 /// Returns the error for a footer at the end of a file of `len` bytes that belongs to an earlier
 /// commit.
-pub fn stray_footer(footer: &Footer, len: u64) -> Error {
+pub(crate) fn stray_footer(footer: &Footer, len: u64) -> Error {
     let detail = format!("it belongs to commit {}, and the bytes in between are not recovery data", footer.number);
     Error::corrupt("footer", len.saturating_sub(FOOTER_LEN as u64), detail)
 }
@@ -109,14 +97,10 @@ pub fn stray_footer(footer: &Footer, len: u64) -> Error {
 /// of another kind, since only recovery data follows the protected bytes. If the footer at the end
 /// of the file is intact, the recovery data must end there. Recovery data that a later commit
 /// follows does not count, since an append removes recovery data before it writes its commit.
-///
-/// # Errors
-///
-/// `Cancelled`; I/O errors.
-pub fn search(source: &dyn ReadAt, monitor: &dyn Monitor) -> Result<Option<RecoveryHeader>> {
+pub(crate) fn search(source: &dyn ReadAt, monitor: &dyn Monitor) -> Result<Option<RecoveryHeader>> {
     let view = View::new(source);
-    if let Some(recovery_header) = find_at_end(source)? {
-        return Ok((!has_later_commit(view, &recovery_header, monitor)?).then_some(recovery_header));
+    if let Some(layout) = find_at_end(source)? {
+        return Ok((!has_later_commit(view, &layout, monitor)?).then_some(layout));
     }
     // Every recovery frame has a header; the last frames are the nearest.
     let has_footer = view.footer_before(view.len).is_ok();
@@ -136,9 +120,9 @@ pub fn search(source: &dyn ReadAt, monitor: &dyn Monitor) -> Result<Option<Recov
             let starts = part.chunks_exact(8).enumerate().rev().filter(|(_, bytes)| bytes.starts_with(&SYNC));
             for (offset, bytes) in starts.map(|(number, bytes)| (first + (number * 8) as u64, bytes)) {
                 if bytes[SYNC.len()] == FrameKind::Recovery as u8 {
-                    let found = at(view, offset)?.filter(|recovery_header| !has_footer || recovery_header.file_len() == view.len);
-                    if let Some(recovery_header) = found {
-                        return Ok((!has_later_commit(view, &recovery_header, monitor)?).then_some(recovery_header));
+                    let found = at(view, offset)?.filter(|layout| !has_footer || layout.file_len() == view.len);
+                    if let Some(layout) = found {
+                        return Ok((!has_later_commit(view, &layout, monitor)?).then_some(layout));
                     }
                 } else if view.begins_other_frame(offset)? {
                     return Ok(None);
@@ -153,16 +137,16 @@ pub fn search(source: &dyn ReadAt, monitor: &dyn Monitor) -> Result<Option<Recov
 /// Returns whether frames lead from the protected bytes to a later commit. Sealed frames do not
 /// show where they end, but nobody can forge content in an encrypted archive, so the footer of a
 /// later commit is proof.
-fn has_later_commit(view: View<'_>, recovery_header: &RecoveryHeader, monitor: &dyn Monitor) -> Result<bool> {
-    let mut offset = recovery_header.protected;
+fn has_later_commit(view: View<'_>, layout: &RecoveryHeader, monitor: &dyn Monitor) -> Result<bool> {
+    let mut offset = layout.protected;
     while let Some(header) = view.header(offset)? {
         monitor.check()?;
         if header.starts_with(&SEALED_SYNC) {
-            return has_later_footer(view, offset, recovery_header.commit, monitor);
+            return has_later_footer(view, offset, layout.commit, monitor);
         }
         let Some((kind, len)) = FrameHeader::peek(&header, offset) else { return Ok(false) };
         if kind == FrameKind::Commit as u8 {
-            return Ok(FrameHeader::parse(&header, offset).is_ok_and(|(header, _)| header.commit > recovery_header.commit));
+            return Ok(FrameHeader::parse(&header, offset).is_ok_and(|(header, _)| header.commit > layout.commit));
         }
         offset = offset.saturating_add(len);
     }

@@ -8,30 +8,27 @@ use nra_core::checksum::checksum;
 use nra_core::error::{Error, Result};
 use nra_core::source::{ReadAt, Store};
 
-/// A group and its damage.
 pub(super) struct Group<'a> {
-    recovery_header: &'a RecoveryHeader,
+    layout: &'a RecoveryHeader,
     number: u32,
     /// Checksums of shards, then of parity shards, as far as they are known.
     sums: Vec<Option<u64>>,
     /// Damaged shards by index in the group.
     pub(super) damaged_shards: Vec<u64>,
-    /// Damaged parity shards.
     pub(super) damaged_parity: Vec<u64>,
-    /// Number of damaged table shards.
     pub(super) damaged_table_shards: u64,
 }
 
 impl<'a> Group<'a> {
     /// Reads and checks a whole group.
-    pub(super) fn read(view: View<'_>, recovery_header: &'a RecoveryHeader, number: u32) -> Result<Self> {
-        let (sums, damaged_table_shards) = read_table(view, recovery_header, number)?;
+    pub(super) fn read(view: View<'_>, layout: &'a RecoveryHeader, number: u32) -> Result<Self> {
+        let (sums, damaged_table_shards) = read_table(view, layout, number)?;
         let mut group =
-            Self { recovery_header, number, sums, damaged_shards: Vec::new(), damaged_parity: Vec::new(), damaged_table_shards };
-        let mut buffer = vec![0; recovery_header.shard_size()];
-        for index in 0..recovery_header.in_group() {
-            let shard = recovery_header.shard_of(number, index);
-            let range = recovery_header.shard_range(shard);
+            Self { layout, number, sums, damaged_shards: Vec::new(), damaged_parity: Vec::new(), damaged_table_shards };
+        let mut buffer = vec![0; layout.shard_size()];
+        for index in 0..layout.in_group() {
+            let shard = layout.shard_of(number, index);
+            let range = layout.shard_range(shard);
             // Shards past the end cannot be damaged.
             if range.is_empty() {
                 continue;
@@ -42,9 +39,9 @@ impl<'a> Group<'a> {
                 group.damaged_shards.push(index);
             }
         }
-        for parity_shard in 0..u64::from(recovery_header.parity_shards) {
-            let offset = recovery_header.parity_shard_offset(number, parity_shard);
-            let sum = group.sums[count(recovery_header.in_group() + parity_shard)];
+        for parity_shard in 0..u64::from(layout.parity_shards) {
+            let offset = layout.parity_shard_offset(number, parity_shard);
+            let sum = group.sums[count(layout.in_group() + parity_shard)];
             if !view.read(offset, &mut buffer)? || sum != Some(checksum(&buffer, offset)) {
                 group.damaged_parity.push(parity_shard);
             }
@@ -54,7 +51,7 @@ impl<'a> Group<'a> {
 
     /// Returns the number of usable parity shards.
     pub(super) fn usable_parity(&self) -> u64 {
-        u64::from(self.recovery_header.parity_shards) - self.damaged_parity.len() as u64
+        u64::from(self.layout.parity_shards) - self.damaged_parity.len() as u64
     }
 
     /// Returns whether the group is undamaged.
@@ -63,41 +60,36 @@ impl<'a> Group<'a> {
     }
 
     /// Restores the damaged shards from the others and the parity shards, and writes them.
-    ///
-    /// # Errors
-    ///
-    /// `Corrupt` if too few are left, or the result does not match its checksum.
     pub(super) fn restore_shards(&self, store: &dyn Store) -> Result<()> {
-        let recovery_header = self.recovery_header;
+        let layout = self.layout;
         let Some(first) = self.damaged_shards.first() else { return Ok(()) };
-        let offset = recovery_header.shard_range(recovery_header.shard_of(self.number, *first)).start;
+        let offset = layout.shard_range(layout.shard_of(self.number, *first)).start;
         let corrupt = |detail: &str| Error::corrupt("archive", offset, detail);
         if self.damaged_shards.len() as u64 > self.usable_parity() {
             return Err(corrupt("the recovery data cannot restore that much damage"));
         }
-        let (in_group, parity_shards) = (count(recovery_header.in_group()), count(recovery_header.parity_shards.into()));
-        let mut decoder =
-            ReedSolomonDecoder::new(in_group, parity_shards, recovery_header.shard_size()).map_err(as_usage_error)?;
-        let mut buffer = vec![0; recovery_header.shard_size()];
-        for index in (0..recovery_header.in_group()).filter(|index| self.damaged_shards.binary_search(index).is_err()) {
-            read_shard(store, recovery_header, recovery_header.shard_of(self.number, index), &mut buffer)?;
+        let (in_group, parity_shards) = (count(layout.in_group()), count(layout.parity_shards.into()));
+        let mut decoder = ReedSolomonDecoder::new(in_group, parity_shards, layout.shard_size()).map_err(as_usage_error)?;
+        let mut buffer = vec![0; layout.shard_size()];
+        for index in (0..layout.in_group()).filter(|index| self.damaged_shards.binary_search(index).is_err()) {
+            read_shard(store, layout, layout.shard_of(self.number, index), &mut buffer)?;
             decoder.add_original_shard(count(index), &buffer).map_err(as_usage_error)?;
         }
-        let usable = (0..u64::from(recovery_header.parity_shards))
-            .filter(|parity_shard| self.damaged_parity.binary_search(parity_shard).is_err());
+        let usable =
+            (0..u64::from(layout.parity_shards)).filter(|parity_shard| self.damaged_parity.binary_search(parity_shard).is_err());
         for parity_shard in usable.take(self.damaged_shards.len()) {
-            store.read_exact_at(recovery_header.parity_shard_offset(self.number, parity_shard), &mut buffer)?;
+            store.read_exact_at(layout.parity_shard_offset(self.number, parity_shard), &mut buffer)?;
             decoder.add_recovery_shard(count(parity_shard), &buffer).map_err(as_usage_error)?;
         }
         let restored = decoder.decode().map_err(as_usage_error)?;
         for &index in &self.damaged_shards {
-            let shard = recovery_header.shard_of(self.number, index);
+            let shard = layout.shard_of(self.number, index);
             let bytes = restored.restored_original(count(index)).ok_or_else(|| corrupt("a shard was not restored"))?;
             // Without a checksum, the result is as good as the shards it was computed from.
             if self.sums[count(index)].is_some_and(|sum| sum != checksum(bytes, shard)) {
                 return Err(corrupt("the restored bytes fail their checksum"));
             }
-            let range = recovery_header.shard_range(shard);
+            let range = layout.shard_range(shard);
             store.write_all_at(range.start, &bytes[..count(range.end - range.start)])?;
         }
         Ok(())
@@ -105,46 +97,46 @@ impl<'a> Group<'a> {
 }
 
 /// Writes parity shards and table of a group with undamaged shards.
-pub(super) fn write_group(store: &dyn Store, recovery_header: &RecoveryHeader, number: u32) -> Result<()> {
-    let (in_group, parity_shards) = (count(recovery_header.in_group()), count(recovery_header.parity_shards.into()));
-    let mut encoder = ReedSolomonEncoder::new(in_group, parity_shards, recovery_header.shard_size()).map_err(as_usage_error)?;
-    let mut buffer = vec![0; recovery_header.shard_size()];
+pub(super) fn write_group(store: &dyn Store, layout: &RecoveryHeader, number: u32) -> Result<()> {
+    let (in_group, parity_shards) = (count(layout.in_group()), count(layout.parity_shards.into()));
+    let mut encoder = ReedSolomonEncoder::new(in_group, parity_shards, layout.shard_size()).map_err(as_usage_error)?;
+    let mut buffer = vec![0; layout.shard_size()];
     let mut sums = Vec::with_capacity(in_group + parity_shards);
-    for index in 0..recovery_header.in_group() {
-        let shard = recovery_header.shard_of(number, index);
-        read_shard(store, recovery_header, shard, &mut buffer)?;
+    for index in 0..layout.in_group() {
+        let shard = layout.shard_of(number, index);
+        read_shard(store, layout, shard, &mut buffer)?;
         sums.push(checksum(&buffer, shard));
         encoder.add_original_shard(&buffer).map_err(as_usage_error)?;
     }
     let encoded = encoder.encode().map_err(as_usage_error)?;
     for (parity_shard, bytes) in (0..).zip(encoded.recovery_iter()) {
-        let offset = recovery_header.parity_shard_offset(number, parity_shard);
+        let offset = layout.parity_shard_offset(number, parity_shard);
         sums.push(checksum(bytes, offset));
         store.write_all_at(offset, bytes)?;
     }
-    write_table(store, recovery_header, number, &sums)
+    write_table(store, layout, number, &sums)
 }
 
 /// Reads a shard. Bytes past the protected ones are zeros.
-fn read_shard(source: &dyn ReadAt, recovery_header: &RecoveryHeader, shard: u64, buffer: &mut [u8]) -> Result<()> {
-    let range = recovery_header.shard_range(shard);
+fn read_shard(source: &dyn ReadAt, layout: &RecoveryHeader, shard: u64, buffer: &mut [u8]) -> Result<()> {
+    let range = layout.shard_range(shard);
     let len = count(range.end - range.start);
     buffer[len..].fill(0);
     if len > 0 { source.read_exact_at(range.start, &mut buffer[..len]) } else { Ok(()) }
 }
 
-fn write_table(store: &dyn Store, recovery_header: &RecoveryHeader, number: u32, sums: &[u64]) -> Result<()> {
-    let content = recovery_header.shard_size() - CHECKSUM_LEN;
+fn write_table(store: &dyn Store, layout: &RecoveryHeader, number: u32, sums: &[u64]) -> Result<()> {
+    let content = layout.shard_size() - CHECKSUM_LEN;
     let mut table: Vec<u8> = sums.iter().flat_map(|sum| sum.to_le_bytes()).collect();
-    table.resize(count(recovery_header.table_shards()) * content, 0);
+    table.resize(count(layout.table_shards()) * content, 0);
     let parity_shards = reed_solomon_simd::encode(
-        count(recovery_header.table_shards()),
-        count(recovery_header.all_table_shards() - recovery_header.table_shards()),
+        count(layout.table_shards()),
+        count(layout.all_table_shards() - layout.table_shards()),
         table.chunks_exact(content),
     )
     .map_err(as_usage_error)?;
     for (table_shard, bytes) in (0..).zip(table.chunks_exact(content).chain(parity_shards.iter().map(Vec::as_slice))) {
-        let offset = recovery_header.table_shard_offset(number, table_shard);
+        let offset = layout.table_shard_offset(number, table_shard);
         let sum = checksum(bytes, offset).to_le_bytes();
         store.write_all_at(offset, &[bytes, &sum].concat())?;
     }
@@ -152,13 +144,13 @@ fn write_table(store: &dyn Store, recovery_header: &RecoveryHeader, number: u32,
 }
 
 /// Returns the known checksums of a group and the number of damaged table shards.
-fn read_table(view: View<'_>, recovery_header: &RecoveryHeader, number: u32) -> Result<(Vec<Option<u64>>, u64)> {
-    let (table_shards, all) = (count(recovery_header.table_shards()), count(recovery_header.all_table_shards()));
-    let content = recovery_header.shard_size() - CHECKSUM_LEN;
+fn read_table(view: View<'_>, layout: &RecoveryHeader, number: u32) -> Result<(Vec<Option<u64>>, u64)> {
+    let (table_shards, all) = (count(layout.table_shards()), count(layout.all_table_shards()));
+    let content = layout.shard_size() - CHECKSUM_LEN;
     let mut found: Vec<Option<Vec<u8>>> = Vec::with_capacity(all);
-    for table_shard in 0..recovery_header.all_table_shards() {
-        let offset = recovery_header.table_shard_offset(number, table_shard);
-        let mut bytes = vec![0; recovery_header.shard_size()];
+    for table_shard in 0..layout.all_table_shards() {
+        let offset = layout.table_shard_offset(number, table_shard);
+        let mut bytes = vec![0; layout.shard_size()];
         let there = view.read(offset, &mut bytes)?;
         let sum = bytes.split_off(content);
         found.push((there && checksum(&bytes, offset).to_le_bytes() == *sum).then_some(bytes));
@@ -180,7 +172,7 @@ fn read_table(view: View<'_>, recovery_header: &RecoveryHeader, number: u32) -> 
             found[index] = Some(bytes);
         }
     }
-    let each = count(recovery_header.checksums_per_table_shard());
+    let each = count(layout.checksums_per_table_shard());
     let mut sums = Vec::with_capacity(table_shards * each);
     for table_shard in &found[..table_shards] {
         match table_shard {
@@ -188,7 +180,7 @@ fn read_table(view: View<'_>, recovery_header: &RecoveryHeader, number: u32) -> 
             None => sums.resize(sums.len() + each, None),
         }
     }
-    sums.truncate(count(recovery_header.in_group() + u64::from(recovery_header.parity_shards)));
+    sums.truncate(count(layout.in_group() + u64::from(layout.parity_shards)));
     Ok((sums, bad as u64))
 }
 
@@ -199,5 +191,5 @@ pub(super) fn count(number: u64) -> usize {
 
 /// The library rejects only shard counts that [`RecoveryHeader`] never has.
 fn as_usage_error(error: reed_solomon_simd::Error) -> Error {
-    Error::Usage { detail: format!("recovery data: {error}") }
+    Error::usage(format!("recovery data: {error}"))
 }

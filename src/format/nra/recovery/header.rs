@@ -7,11 +7,11 @@ use std::ops::Range;
 use crate::footer::FOOTER_LEN;
 use crate::frame::{ALIGNMENT, HEADER_LEN};
 use crate::layout::SUPERBLOCK_LEN;
-use crate::layout::{Field, recovery as field};
+use crate::layout::recovery as field;
 use nra_core::archive::Recovery;
 use nra_core::checksum::checksum;
 use nra_core::error::{Error, Result};
-use nra_core::limits::MAX_OFFSET;
+use nra_core::limits::{self, MAX_OFFSET};
 use nra_core::wire::Malformed;
 
 /// Length of a recovery header, bytes.
@@ -45,7 +45,7 @@ const FRAME_UNIT_BYTES: u32 = 1 << 20;
 const MIN_FRAMES: u64 = 8;
 
 /// Layout of recovery data.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RecoveryHeader {
     /// Length of the protected bytes: the archive including its footer. Recovery frames start at
     /// this offset.
@@ -64,15 +64,21 @@ pub struct RecoveryHeader {
     pub commit: u64,
 }
 
+nra_core::stored_numbers!(RecoveryHeader {
+    protected: field::PROTECTED.offset,
+    shard_len: field::SHARD_LEN.offset,
+    groups: field::GROUPS.offset,
+    parity_shards: field::PARITIES.offset,
+    frame_units: field::FRAME_UNITS.offset,
+    percent: field::PERCENT.offset,
+    commit: field::COMMIT.offset,
+});
+
 impl RecoveryHeader {
     /// Divides `protected` bytes into groups that can be written and restored with `memory_bytes`.
-    ///
-    /// # Errors
-    ///
-    /// `Usage` for an invalid percentage; `Limit` if the archive is too long.
-    pub fn choose(protected: u64, percent: u32, commit: u64, memory_bytes: u64) -> Result<Self> {
+    pub(crate) fn choose(protected: u64, percent: u32, commit: u64, memory_bytes: u64) -> Result<Self> {
         if !(1..=100).contains(&percent) {
-            return Err(Error::Usage { detail: format!("recovery data of {percent} % (possible: 1 to 100)") });
+            return Err(Error::usage(format!("recovery data of {percent} % (possible: 1 to 100)")));
         }
         let least = u64::from(SHARD_LENS[0]);
         let shard = (protected / SHORT_ARCHIVE_SHARDS).clamp(least, MAX_SHARD).next_power_of_two();
@@ -87,14 +93,8 @@ impl RecoveryHeader {
         let uneven =
             if groups == 1 { 0 } else { (in_group * u64::from(percent) * u64::from(100 - percent) * 25).isqrt() / 100 + 1 };
         let parity_shards = (in_group * u64::from(percent)).div_ceil(100) + 2 + uneven;
-        let to_u32 = |number: u64| {
-            u32::try_from(number).map_err(|_| Error::Limit {
-                what: "groups of recovery data",
-                found: number,
-                limit: u32::MAX.into(),
-            })
-        };
-        let mut recovery_header = Self {
+        let to_u32 = |number| limits::to_u32("groups of recovery data", number);
+        let mut layout = Self {
             protected,
             shard_len: to_u32(shard)?,
             groups: to_u32(groups)?,
@@ -103,10 +103,10 @@ impl RecoveryHeader {
             percent,
             commit,
         };
-        let most = u64::from(FRAME_UNIT_BYTES / recovery_header.shard_len);
-        recovery_header.frame_units = to_u32(recovery_header.units().div_ceil(MIN_FRAMES).clamp(1, most))?;
-        recovery_header.check().map_err(|detail| Error::Usage { detail: format!("recovery data: {detail}") })?;
-        Ok(recovery_header)
+        let most = u64::from(FRAME_UNIT_BYTES / layout.shard_len);
+        layout.frame_units = to_u32(layout.units().div_ceil(MIN_FRAMES).clamp(1, most))?;
+        layout.check().map_err(|detail| Error::usage(format!("recovery data: {detail}")))?;
+        Ok(layout)
     }
 
     fn check(&self) -> Result<(), Malformed> {
@@ -142,45 +142,29 @@ impl RecoveryHeader {
     /// Returns the bytes of the header of frame number `frame`, at file offset `offset`.
     pub(super) fn encode(&self, frame: u64, offset: u64) -> [u8; RECOVERY_HEADER_LEN] {
         let mut bytes = [0; RECOVERY_HEADER_LEN];
-        field::PROTECTED.put(&mut bytes, self.protected.to_le_bytes());
-        field::SHARD_LEN.put(&mut bytes, self.shard_len.to_le_bytes());
-        field::GROUPS.put(&mut bytes, self.groups.to_le_bytes());
-        field::PARITIES.put(&mut bytes, self.parity_shards.to_le_bytes());
-        field::FRAME_UNITS.put(&mut bytes, self.frame_units.to_le_bytes());
-        field::PERCENT.put(&mut bytes, self.percent.to_le_bytes());
-        field::COMMIT.put(&mut bytes, self.commit.to_le_bytes());
-        field::FRAME.put(&mut bytes, frame.to_le_bytes());
+        self.put_numbers(&mut bytes);
+        field::FRAME.put_number(&mut bytes, frame);
         let sum = checksum(&bytes[..field::CHECKSUM.offset], offset);
-        field::CHECKSUM.put(&mut bytes, sum.to_le_bytes());
+        field::CHECKSUM.put_number(&mut bytes, sum);
         bytes
     }
 
     /// Parses the header at file offset `offset`. It must belong to a frame at that offset.
     pub(super) fn parse(bytes: &[u8; RECOVERY_HEADER_LEN], offset: u64) -> Result<Self, Malformed> {
-        let sum = u64::from_le_bytes(field::CHECKSUM.get(bytes));
-        if sum != checksum(&bytes[..field::CHECKSUM.offset], offset) {
+        if field::CHECKSUM.number::<u64>(bytes) != checksum(&bytes[..field::CHECKSUM.offset], offset) {
             return Err("checksum mismatch in the recovery header".into());
         }
         if !field::RESERVED_A.is_zero(bytes) || !field::RESERVED_B.is_zero(bytes) {
             return Err("reserved bytes are not zero".into());
         }
-        let u32_of = |field: Field<4>| u32::from_le_bytes(field.get(bytes));
-        let u64_of = |field: Field<8>| u64::from_le_bytes(field.get(bytes));
-        let recovery_header = Self {
-            protected: u64_of(field::PROTECTED),
-            shard_len: u32_of(field::SHARD_LEN),
-            groups: u32_of(field::GROUPS),
-            parity_shards: u32_of(field::PARITIES),
-            frame_units: u32_of(field::FRAME_UNITS),
-            percent: u32_of(field::PERCENT),
-            commit: u64_of(field::COMMIT),
-        };
-        recovery_header.check()?;
-        let frame = u64_of(field::FRAME);
-        if frame >= recovery_header.frames() || recovery_header.frame_offset(frame) + HEADER_LEN as u64 != offset {
+        let mut layout = Self::default();
+        layout.get_numbers(bytes);
+        layout.check()?;
+        let frame: u64 = field::FRAME.number(bytes);
+        if frame >= layout.frames() || layout.frame_offset(frame) + HEADER_LEN as u64 != offset {
             return Err(format!("recovery frame {frame} is at another offset"));
         }
-        Ok(recovery_header)
+        Ok(layout)
     }
 
     /// Returns the summary for users.
@@ -189,24 +173,23 @@ impl RecoveryHeader {
     }
 
     /// Returns the memory needed to restore one group, bytes.
-    pub fn restoring_bytes(&self) -> u64 {
+    pub(crate) fn restoring_bytes(&self) -> u64 {
         let (one, other) = (self.in_group(), u64::from(self.parity_shards));
         let rounded = |padded: u64, plain: u64| (padded.next_power_of_two() + plain).next_power_of_two();
         rounded(one, other).max(rounded(other, one)) * u64::from(self.shard_len)
     }
 
     /// Returns the number of shards of the protected bytes.
-    pub fn shards(&self) -> u64 {
+    pub(crate) fn shards(&self) -> u64 {
         self.protected.div_ceil(self.shard_len.into())
     }
 
     /// Returns the number of shards of a group. In some groups the last shard is past the end and
     /// counts as zeros.
-    pub fn in_group(&self) -> u64 {
+    pub(crate) fn in_group(&self) -> u64 {
         self.shards().div_ceil(self.groups.into())
     }
 
-    /// Returns the number of checksums per table shard.
     pub(super) fn checksums_per_table_shard(&self) -> u64 {
         u64::from(self.shard_len) / CHECKSUM_LEN as u64 - 1
     }
@@ -231,7 +214,6 @@ impl RecoveryHeader {
         self.units().div_ceil(self.frame_units.into()) + 1
     }
 
-    /// Returns the units of a frame.
     fn frame_units(&self, frame: u64) -> Range<u64> {
         let offset = |frame: u64| (frame * u64::from(self.frame_units)).min(self.units());
         offset(frame)..offset(frame + 1)
@@ -249,7 +231,6 @@ impl RecoveryHeader {
         if frame == 0 { self.protected } else { self.units_offset(frame) - u64::from(self.shard_len) }
     }
 
-    /// Returns the bytes of a frame.
     pub(super) fn frame_range(&self, frame: u64) -> Range<u64> {
         let start = self.frame_offset(frame);
         let units = self.frame_units(frame);
@@ -282,7 +263,6 @@ impl RecoveryHeader {
         self.unit_offset((sections * self.table_shards() + number) * groups + u64::from(group))
     }
 
-    /// Returns the offset of a table shard of a group.
     pub(super) fn table_shard_offset(&self, group: u32, number: u64) -> u64 {
         let parity_shards = [0, self.half(), u64::from(self.parity_shards)];
         let before = usize::try_from(number / self.table_shards()).ok().and_then(|section| parity_shards.get(section));
@@ -299,7 +279,6 @@ impl RecoveryHeader {
         index * u64::from(self.groups) + u64::from(group)
     }
 
-    /// Returns the byte range of a shard.
     pub(super) fn shard_range(&self, shard: u64) -> Range<u64> {
         let start = shard * u64::from(self.shard_len);
         start.min(self.protected)..(start + u64::from(self.shard_len)).min(self.protected)

@@ -24,9 +24,10 @@ mod restore;
 mod tests;
 mod view;
 
-pub use backup::RecoveryBackup;
+pub(crate) use backup::RecoveryBackup;
 pub use check::{Report, check};
-pub use find::{End, find_at, find_at_end, find_current, read_end, search, stray_footer};
+pub(crate) use find::{End, find_at, read_end, stray_footer};
+pub use find::{find_at_end, find_current};
 pub use header::{RECOVERY_HEADER_LEN, RecoveryHeader};
 pub use protect::{plan, protect};
 pub use restore::restore;

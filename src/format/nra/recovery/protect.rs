@@ -27,16 +27,16 @@ use nra_core::source::{ReadAt, Store};
 /// not support; `Corrupt` if superblock or footer are damaged or something other than recovery data
 /// follows the archive; `Cancelled`; I/O errors.
 pub fn protect(store: &dyn Store, percent: u32, memory_bytes: u64, monitor: &dyn Monitor) -> Result<RecoveryHeader> {
-    let Plan { superblock, footer, end, recovery_header } = plan_of(store, percent, memory_bytes)?;
+    let Plan { superblock, footer, end, layout } = plan_of(store, percent, memory_bytes)?;
     let is_own = find_at_end(store)?.is_some_and(|last| last.protected == end) || find_at(store, end)?.is_some();
     if store.len() > end && !is_own {
         let (bytes, number) = (store.len() - end, footer.number);
         let message = format!("{bytes} bytes of an unfinished append after commit {number} are cut off");
         monitor.warn(Warning::remark([], message));
     }
-    monitor.expect(Counter::Bytes, recovery_header.protected);
+    monitor.expect(Counter::Bytes, layout.protected);
     // A full disk is detected before anything changes.
-    store.reserve(recovery_header.file_len())?;
+    store.reserve(layout.file_len())?;
     // A commit slot that names this commit keeps the archive valid without the new bytes.
     if let Some((offset, slot)) = superblock.commit_slot_for(CommitSlot { number: footer.number, end }) {
         store.write_all_at(offset, &slot.encode(offset))?;
@@ -46,13 +46,13 @@ pub fn protect(store: &dyn Store, percent: u32, memory_bytes: u64, monitor: &dyn
     store.truncate(end)?;
     // New bytes must not be taken for a part of the previous recovery data.
     store.sync()?;
-    let written = write(store, &recovery_header, &footer, monitor);
+    let written = write(store, &layout, &footer, monitor);
     if written.is_err() {
         // Cleanup only: the archive is valid without it.
         let _ = store.truncate(end);
         let _ = before.map(|before| before.restore(store));
     }
-    written.map(|()| recovery_header)
+    written.map(|()| layout)
 }
 
 /// Returns the layout that [`protect`] would write.
@@ -61,7 +61,7 @@ pub fn protect(store: &dyn Store, percent: u32, memory_bytes: u64, monitor: &dyn
 ///
 /// As [`protect`].
 pub fn plan(source: &dyn ReadAt, percent: u32, memory_bytes: u64) -> Result<RecoveryHeader> {
-    plan_of(source, percent, memory_bytes).map(|plan| plan.recovery_header)
+    plan_of(source, percent, memory_bytes).map(|plan| plan.layout)
 }
 
 /// What is protected, and the layout.
@@ -70,7 +70,7 @@ struct Plan {
     /// The newest footer and its end.
     footer: Footer,
     end: u64,
-    recovery_header: RecoveryHeader,
+    layout: RecoveryHeader,
 }
 
 fn plan_of(source: &dyn ReadAt, percent: u32, memory_bytes: u64) -> Result<Plan> {
@@ -83,20 +83,20 @@ fn plan_of(source: &dyn ReadAt, percent: u32, memory_bytes: u64) -> Result<Plan>
     if let Some(error) = lost_commit_error(superblock.slots, footer.number) {
         return Err(error);
     }
-    let recovery_header = RecoveryHeader::choose(end, percent, footer.number, memory_bytes)?;
-    Ok(Plan { superblock, footer, end, recovery_header })
+    let layout = RecoveryHeader::choose(end, percent, footer.number, memory_bytes)?;
+    Ok(Plan { superblock, footer, end, layout })
 }
 
-fn write(store: &dyn Store, recovery_header: &RecoveryHeader, footer: &Footer, monitor: &dyn Monitor) -> Result<()> {
-    for group in 0..recovery_header.groups {
+fn write(store: &dyn Store, layout: &RecoveryHeader, footer: &Footer, monitor: &dyn Monitor) -> Result<()> {
+    for group in 0..layout.groups {
         monitor.check()?;
-        write_group(store, recovery_header, group)?;
-        monitor.add(Counter::Bytes, recovery_header.protected / u64::from(recovery_header.groups));
+        write_group(store, layout, group)?;
+        monitor.add(Counter::Bytes, layout.protected / u64::from(layout.groups));
     }
-    write_frames(store, recovery_header, monitor)?;
+    write_frames(store, layout, monitor)?;
     // The footer shows that the recovery data is complete.
     store.sync()?;
-    let offset = recovery_header.footer_offset();
+    let offset = layout.footer_offset();
     store.write_all_at(offset, &footer.encode(offset))?;
     store.sync()
 }

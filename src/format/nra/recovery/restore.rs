@@ -19,33 +19,33 @@ const STRIDE: usize = 1 << 20;
 /// `Beyond` if a group needs more than `memory_bytes`; `Corrupt` if the damage is more than can be
 /// restored; `Cancelled`; I/O errors. After an error, `out` is useless.
 pub fn restore(source: &dyn ReadAt, report: &Report, out: &dyn Store, memory_bytes: u64, monitor: &dyn Monitor) -> Result<()> {
-    let recovery_header = &report.recovery_header;
-    let found = recovery_header.restoring_bytes();
+    let layout = &report.recovery_header;
+    let found = layout.restoring_bytes();
     if !report.damaged_groups.is_empty() && found > memory_bytes {
         return Err(Error::ResourceLimit { resource: Resource::Recovery, found, limit: memory_bytes });
     }
-    copy_bytes(source, recovery_header.file_len(), out, monitor)?;
-    out.truncate(recovery_header.file_len())?;
-    let view = View { source: out, len: recovery_header.file_len() };
+    copy_bytes(source, layout.file_len(), out, monitor)?;
+    out.truncate(layout.file_len())?;
+    let view = View { source: out, len: layout.file_len() };
     for &number in &report.damaged_groups {
         monitor.check()?;
-        let group = Group::read(view, recovery_header, number)?;
+        let group = Group::read(view, layout, number)?;
         group.restore_shards(out)?;
         if !group.damaged_parity.is_empty() || group.damaged_table_shards > 0 {
-            write_group(out, recovery_header, number)?;
+            write_group(out, layout, number)?;
         }
     }
     if !report.recovery_is_whole {
-        write_frames(out, recovery_header, monitor)?;
-        let offset = recovery_header.footer_offset();
-        let footer = view.footer_before(recovery_header.protected)?;
+        write_frames(out, layout, monitor)?;
+        let offset = layout.footer_offset();
+        let footer = view.footer_before(layout.protected)?;
         out.write_all_at(offset, &footer.encode(offset))?;
     }
-    let after = check_groups(view, *recovery_header, monitor)?;
+    let after = check_groups(view, *layout, monitor)?;
     if after.is_whole() {
         return out.sync();
     }
-    let offset = after.damaged.first().map_or(recovery_header.protected, |run| run.0);
+    let offset = after.damaged.first().map_or(layout.protected, |run| run.0);
     Err(Error::corrupt("archive", offset, "the restored archive fails its check"))
 }
 

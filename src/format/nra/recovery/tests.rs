@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::check::check_groups;
-use super::find::at;
+use super::find::{at, search};
 use super::frames::{fill_frame_start, write_frames};
 use super::group::{count, write_group};
 use super::header::FRAME_START_LEN;

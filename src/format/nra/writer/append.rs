@@ -2,13 +2,12 @@
 //!
 //! Spec: nra.md, section 17.
 
-use crate::content::HasContent as _;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use crate::content::Content;
+use crate::content::{Content, EntryContent as _};
 use crate::reader::{BaseCommit, NraReader};
 use crate::records;
 use crate::writer::chunk_table::{BufferId, ChunkId};
@@ -22,13 +21,15 @@ use nra_core::crypt::Keyring;
 use nra_core::digest::Digest;
 use nra_core::entry::{Attribute, Entry, Kind};
 use nra_core::error::{Error, Result};
+use nra_core::limits;
 use nra_core::path::{EntryPath, Quoted};
 use nra_core::source::Store;
 
 /// The base: the commit that is appended to.
 pub(super) struct Base {
     pub reader: Arc<NraReader>,
-    pub state: BaseCommit,
+    /// The newest commit, on which the next one is based.
+    pub newest: BaseCommit,
     pub store: Arc<dyn Store>,
     /// Attributes of the base.
     pub attributes: Vec<Attribute>,
@@ -53,9 +54,7 @@ pub(super) struct Changes {
 
 /// A current entry: one of the next commit as it is so far.
 enum CurrentEntry {
-    /// A new entry.
     New(EntryId),
-    /// An entry of the base.
     Base(Box<Entry>),
 }
 
@@ -103,21 +102,21 @@ impl Writer<AppendDestination> {
         let source: Arc<dyn nra_core::source::ReadAt> = Arc::new(Arc::clone(&store));
         // The reader keeps that part of its memory for pages and block indexes. Content is rarely
         // read.
-        let (reader, state) = NraReader::base(source, options.memory_bytes, options.encryption.take())?;
+        let (reader, newest) = NraReader::base(source, options.memory_bytes, options.encryption.take())?;
         options.share_memory();
         let committed = Arc::new(AtomicBool::new(false));
-        let end = AppendDestination::new(Arc::clone(&store), &state, Arc::clone(&committed));
+        let end = AppendDestination::new(Arc::clone(&store), &newest, Arc::clone(&committed));
         let attributes = reader.info().attributes.clone();
         let given = std::mem::take(&mut options.attributes);
         options.attributes = attributes.clone();
         given.into_iter().for_each(|attribute| attribute.insert_into(&mut options.attributes));
         options.check()?;
-        let number = state.commit.number.checked_add(1);
-        let number = number.ok_or_else(|| Error::corrupt("commit", state.commit_ref.offset, "no commit number is left"))?;
+        let number = newest.commit.number.checked_add(1);
+        let number = number.ok_or_else(|| Error::corrupt("commit", newest.commit_ref.offset, "no commit number is left"))?;
         // The current keys of the file: another writer may have changed them since the caller
         // unlocked it.
-        let output = Output::new(end, state.end, number, reader.keyring().cloned())?;
-        let base = Base { reader: Arc::new(reader), state, store, attributes, changes: Changes::default(), committed };
+        let output = Output::new(end, newest.end, number, reader.keyring().cloned())?;
+        let base = Base { reader: Arc::new(reader), newest, store, attributes, changes: Changes::default(), committed };
         Self::with_output(output, options, Some(base))
     }
 }
@@ -139,10 +138,7 @@ impl<W: Write + Send> Writer<W> {
     ///
     /// `Limit` if it is too long.
     pub fn set_message(&mut self, message: String) -> Result<()> {
-        let mut options = WriterOptions { message, ..self.options.clone() };
-        options.check()?;
-        self.options = options;
-        Ok(())
+        self.set_options(WriterOptions { message, ..self.options.clone() })
     }
 
     /// Returns the attributes that the archive will have.
@@ -156,7 +152,10 @@ impl<W: Write + Send> Writer<W> {
     ///
     /// `Usage` or `Limit` for attributes that the format does not allow.
     pub fn set_attributes(&mut self, attributes: Vec<Attribute>) -> Result<()> {
-        let mut options = WriterOptions { attributes, ..self.options.clone() };
+        self.set_options(WriterOptions { attributes, ..self.options.clone() })
+    }
+
+    fn set_options(&mut self, mut options: WriterOptions) -> Result<()> {
         options.check()?;
         self.options = options;
         Ok(())
@@ -171,7 +170,7 @@ impl<W: Write + Send> Writer<W> {
     /// `Usage` if the archive is new or not encrypted; errors of `change`.
     pub fn change_keys(&mut self, change: impl FnOnce(&mut Keyring) -> Result<()>) -> Result<()> {
         let Some(base) = &mut self.base else { return Err(no_base()) };
-        let not_encrypted = || Error::Usage { detail: "the archive is not encrypted".into() };
+        let not_encrypted = || Error::usage("the archive is not encrypted");
         change(self.block_writer.output.keyring().ok_or_else(not_encrypted)?)?;
         base.changes.forced = true;
         Ok(())
@@ -217,7 +216,7 @@ impl<W: Write + Send> Writer<W> {
         if moved.is_empty() {
             return Err(not_found(from));
         }
-        let refuse = |why: String| Err(Error::Usage { detail: format!("{from} cannot become {to}: {why}") });
+        let refuse = |why: String| Err(Error::usage(format!("{from} cannot become {to}: {why}")));
         if to == from {
             return refuse("that is its path".into());
         }
@@ -239,8 +238,8 @@ impl<W: Write + Send> Writer<W> {
         for current in moved {
             let mut entry = self.entry_of(&current).clone();
             let path = [to.as_bytes(), &entry.path.as_bytes()[from.as_bytes().len()..]].concat();
-            entry.path = EntryPath::new(path).map_err(|error| Error::Usage {
-                detail: format!("{} cannot be moved below {to}: {error}", Quoted::new(entry.path.as_bytes())),
+            entry.path = EntryPath::new(path).map_err(|error| {
+                Error::usage(format!("{} cannot be moved below {to}: {error}", Quoted::new(entry.path.as_bytes())))
             })?;
             check_record(&entry)?;
             renamed.push((current, entry));
@@ -284,10 +283,6 @@ impl<W: Write + Send> Writer<W> {
     }
 
     /// Opens an earlier commit of the base archive.
-    ///
-    /// # Errors
-    ///
-    /// `Usage` if there is no such commit, and for a new archive; errors of opening.
     pub(crate) fn open_earlier_commit(&self, number: u64) -> Result<NraReader> {
         let base = self.base.as_ref().ok_or_else(no_base)?;
         // Part of the memory for compression: restored content is not compressed again.
@@ -307,7 +302,7 @@ impl<W: Write + Send> Writer<W> {
     /// Returns the chunk of the base with this digest, if there is one.
     pub(super) fn find_in_base(&mut self, bytes: &[u8], digest: Digest) -> Result<Option<ChunkId>> {
         let Some(base) = &self.base else { return Ok(None) };
-        let found = base.reader.find_chunk(&base.state.commit.runs, &digest)?;
+        let found = base.reader.find_chunk(&base.newest.commit.runs, &digest)?;
         let Some(found) = found.filter(|found| usize::try_from(found.raw_len) == Ok(bytes.len())) else {
             return Ok(None);
         };
@@ -318,7 +313,7 @@ impl<W: Write + Send> Writer<W> {
     /// Ensures that the current entries can be queried.
     pub(super) fn track_changes(&mut self) -> Result<()> {
         if self.open_file.is_some() {
-            return Err(Error::Usage { detail: "the archive was changed before the open file was ended".into() });
+            return Err(Error::usage("the archive was changed before the open file was ended"));
         }
         self.changes()?.newest_by_path.get_or_insert_default();
         self.apply_new()
@@ -416,7 +411,6 @@ impl<W: Write + Send> Writer<W> {
         Ok(base.reader.find(path.as_bytes())?.map(|(_, entry)| entry))
     }
 
-    /// Returns the current entry at a path.
     fn current_entry_at(&self, path: &EntryPath) -> Result<Option<CurrentEntry>> {
         match self.newest_by_path().and_then(|newest| newest.get(path)) {
             Some(&id) => Ok(Some(CurrentEntry::New(id))),
@@ -470,7 +464,6 @@ impl<W: Write + Send> Writer<W> {
         }
     }
 
-    /// Drops a new entry.
     fn drop_new_entry(&mut self, id: EntryId) {
         self.index.entry_mut(id).removed = true;
         self.index.leave_group(id);
@@ -482,16 +475,12 @@ impl<W: Write + Send> Writer<W> {
 }
 
 /// Rejects an entry whose record the format does not allow.
-fn check_record(entry: &Entry) -> Result<()> {
+pub(super) fn check_record(entry: &Entry) -> Result<()> {
     // The content is stored already or will be.
     let mut bare = Entry { size: 0, ..entry.clone() };
     *bare.content_mut() = Content::None;
     records::check(&bare).map_err(|detail| cannot_store(entry, &detail))?;
-    let found = weight(entry, 0);
-    if found > MAX_RECORD {
-        return Err(Error::Limit { what: "length of a record", found: found as u64, limit: MAX_RECORD as u64 });
-    }
-    Ok(())
+    limits::check("length of a record", weight(entry, 0) as u64, MAX_RECORD)
 }
 
 fn not_found(path: &EntryPath) -> Error {
@@ -499,5 +488,5 @@ fn not_found(path: &EntryPath) -> Error {
 }
 
 pub(crate) fn no_base() -> Error {
-    Error::Usage { detail: "a new archive has no entries to remove, rename or change".into() }
+    Error::usage("a new archive has no entries to remove, rename or change")
 }

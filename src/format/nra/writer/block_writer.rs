@@ -9,7 +9,7 @@ use std::io::Write;
 use std::sync::Arc;
 
 use crate::block_index::{self, Chunk};
-use crate::content::{BlockRef, Segment};
+use crate::content::{BlockRef, EntryContent as _, Segment, complete_segments};
 use crate::frame::FrameKind;
 use crate::records::{self, RecordList};
 use crate::writer::EntryId;
@@ -20,7 +20,7 @@ use crate::writer::copy_block::CopiedBlock;
 use crate::writer::cut::{Cut, CutBlock, CutPolicy, cut};
 use crate::writer::index::{Block, Index, Resolution, block_number, weight};
 use crate::writer::output::{NewFrame, Output};
-use crate::writer::pages::{PageSizes, write_extent_map};
+use crate::writer::pages::{PageSizes, PageWriter};
 use nra_core::checksum::content_checksum;
 use nra_core::codec::{Codec, Dictionary};
 use nra_core::digest::Digest;
@@ -70,7 +70,7 @@ pub(super) struct BlockWriter<W: Write> {
     queued_bytes: u64,
     /// Content bytes that are neither compressed nor written yet.
     waiting_bytes: u64,
-    spare: Vec<Vec<u8>>,
+    pub spare: Vec<Vec<u8>>,
     dictionary: Option<Arc<Dictionary>>,
     dictionary_offset: u64,
     /// Entries that are recorded with the next block.
@@ -119,14 +119,14 @@ impl<W: Write> BlockWriter<W> {
         }
     }
 
+    /// Returns a writer for pages.
+    pub fn pages(&mut self) -> Result<PageWriter<'_, W>> {
+        Ok(PageWriter { output: &mut self.output, compressor: self.compressors.pages()?, sizes: self.sizes })
+    }
+
     /// Returns the content bytes that were closed but are neither compressed nor written yet.
     pub fn waiting_bytes(&self) -> u64 {
         self.waiting_bytes
-    }
-
-    /// Returns the memory of a former buffer, if there is any.
-    pub fn reuse_buffer(&mut self) -> Vec<u8> {
-        self.spare.pop().unwrap_or_default()
     }
 
     /// Adds an element to the queue and writes what is ready.
@@ -159,11 +159,6 @@ impl<W: Write> BlockWriter<W> {
         self.flush_waiting_records(index)
     }
 
-    /// Writes everything in the queue. Waiting records stay.
-    pub fn write_all_ready(&mut self, index: &mut Index) -> Result<()> {
-        self.write_ready(index, 0, &mut |_| Ok(()))
-    }
-
     /// Writes a block copied as stored, with the records of `ready`.
     pub fn copy_block(&mut self, block: &CopiedBlock<'_>, buffer: BufferId, ready: &[EntryId], index: &mut Index) -> Result<()> {
         let number = index.blocks.len();
@@ -182,15 +177,9 @@ impl<W: Write> BlockWriter<W> {
             self.chunk_bytes += u64::from(chunk.raw_len);
         }
         let align = if block.codec == Codec::None && !chunks.is_empty() { block.align } else { 0 };
-        let new = BlockToWrite {
-            codec: block.codec,
-            raw_len: block.raw_len,
-            pad_len: self.output.padding(align),
-            stored: block.stored,
-            dictionary: block.dictionary,
-            chunks,
-        };
-        self.write_block_frame(new, ready, index)
+        let frame = NewFrame::payload(FrameKind::Block, block.codec, block.raw_len, block.stored);
+        let frame = NewFrame { pad_len: self.output.padding(align), dictionary: block.dictionary, ..frame };
+        self.write_block_frame(frame, chunks, ready, index)
     }
 
     /// Records an entry with the next block. Its content must be resolved.
@@ -206,9 +195,9 @@ impl<W: Write> BlockWriter<W> {
 
     /// Writes elements from the front until at most `limit` bytes are queued (0: all elements).
     /// `done` receives the number of content bytes written.
-    fn write_ready(&mut self, index: &mut Index, limit: u64, done: &mut dyn FnMut(u64) -> Result<()>) -> Result<()> {
+    pub fn write_ready(&mut self, index: &mut Index, limit: u64, done: &mut dyn FnMut(u64) -> Result<()>) -> Result<()> {
         if self.failed {
-            return Err(Error::Usage { detail: "an earlier write to this archive failed".into() });
+            return Err(Error::usage("an earlier write to this archive failed"));
         }
         self.failed = true;
         while let Some(item) = self.queue.front() {
@@ -239,10 +228,7 @@ impl<W: Write> BlockWriter<W> {
     fn write_item(&mut self, item: QueueItem, cut: Option<CutResult>, index: &mut Index) -> Result<()> {
         match item {
             QueueItem::Dictionary(dictionary) => {
-                let bytes = dictionary.as_bytes();
-                let raw_len = u32::try_from(bytes.len()).expect("dictionaries are short");
-                let frame = NewFrame::payload(FrameKind::Dictionary, Codec::None, raw_len, bytes);
-                self.dictionary_offset = self.output.frame(frame)?.offset;
+                self.dictionary_offset = self.output.dictionary(&dictionary)?;
                 Ok(())
             }
             QueueItem::Entries(entries) => self.write_block(NewBlock::default(), &entries, index),
@@ -316,13 +302,13 @@ impl<W: Write> BlockWriter<W> {
         let raw_len = u32::try_from(new.raw_len).expect("blocks are bounded");
         let chunks = self.place_chunks(&new, index.blocks.len(), index)?;
         let dictionary = if new.codec == Codec::Zstd { self.dictionary_offset } else { 0 };
-        let (codec, stored) = (new.codec, new.stored);
-        self.write_block_frame(BlockToWrite { codec, raw_len, pad_len, stored, dictionary, chunks: &chunks }, ready, index)
+        let frame = NewFrame::payload(FrameKind::Block, new.codec, raw_len, new.stored);
+        self.write_block_frame(NewFrame { pad_len, dictionary, ..frame }, &chunks, ready, index)
     }
 
     /// Writes a block whose chunks are in the index, with the records of `ready`.
-    fn write_block_frame(&mut self, new: BlockToWrite<'_>, ready: &[EntryId], index: &mut Index) -> Result<()> {
-        let BlockToWrite { codec, raw_len, pad_len, stored, dictionary, chunks } = new;
+    fn write_block_frame(&mut self, new: NewFrame<'_>, chunks: &[Chunk], ready: &[EntryId], index: &mut Index) -> Result<()> {
+        let NewFrame { codec, raw_len, pad_len, stored, .. } = new;
         let stored_len = u32::try_from(stored.len()).expect("blocks are bounded");
         let mut reference = BlockRef { offset: self.output.offset(), raw_len, stored_len, pad_len, header_checksum: 0 };
         let number = index.blocks.len();
@@ -344,21 +330,22 @@ impl<W: Write> BlockWriter<W> {
         let mut list = RecordList::new(records::Holder::BlockIndex);
         recorded.iter().for_each(|&id| list.push(&index.entry(id).entry));
         let block_index = block_index::encode(chunks, list, self.compressors.records()?)?;
-        let kind = FrameKind::Block;
-        let frame =
-            self.output.frame(NewFrame { kind, codec, raw_len, pad_len, stored, block_index: &block_index, dictionary })?;
+        let frame = self.output.frame(NewFrame { block_index: &block_index, ..new })?;
         reference.header_checksum = frame.header_checksum;
         index.blocks[number].reference = reference;
         self.stored_bytes += stored.len() as u64;
         self.blocks += 1;
         self.chunks += chunks.len() as u64;
-        recorded[already_resolved..].iter().for_each(|&id| index.complete_block_ref(id, &reference));
+        let (offset, header_checksum) = (frame.offset, frame.header_checksum);
+        for &id in &recorded[already_resolved..] {
+            index.entry_mut(id).entry.content_mut().complete(offset, header_checksum);
+        }
 
         for (id, unmapped) in later {
             match unmapped {
                 Some((mut segments, digest)) => {
-                    complete_block_ref(&mut segments, &reference);
-                    let root = write_extent_map(&mut self.output, self.compressors.pages()?, &segments)?;
+                    complete_segments(&mut segments, offset, header_checksum);
+                    let root = self.pages()?.write_extent_map(&segments)?;
                     index.set_extent_map(id, root, digest);
                 }
                 None => {
@@ -402,7 +389,6 @@ impl<W: Write> BlockWriter<W> {
 /// Extents and holes of an extent map, and the digest of the file.
 type ExtentMapContent = (Vec<Segment>, Option<Box<Digest>>);
 
-/// A block to write.
 struct NewBlock<'a> {
     codec: Codec,
     raw_len: usize,
@@ -411,28 +397,9 @@ struct NewBlock<'a> {
     checksums: &'a [u32],
 }
 
-/// A block to write whose chunks are in the index.
-struct BlockToWrite<'a> {
-    codec: Codec,
-    raw_len: u32,
-    pad_len: u32,
-    stored: &'a [u8],
-    dictionary: u64,
-    chunks: &'a [Chunk],
-}
-
 impl Default for NewBlock<'_> {
     /// Returns a block without content.
     fn default() -> Self {
         Self { codec: Codec::None, raw_len: 0, stored: &[], chunks: &[], checksums: &[] }
-    }
-}
-
-fn complete_block_ref(segments: &mut [Segment], block: &BlockRef) {
-    for segment in segments {
-        match segment {
-            Segment::Data(extent) if extent.block.offset == block.offset => extent.block.header_checksum = block.header_checksum,
-            Segment::Data(_) | Segment::Hole(_) => {}
-        }
     }
 }

@@ -2,40 +2,33 @@
 //!
 //! Spec: nra.md, section 7.
 
-use crate::content::HasContent as _;
 use std::io::Write;
 use std::sync::Arc;
 
-use crate::content::Content;
-use crate::records;
+use crate::content::{Content, EntryContent as _};
+use crate::writer::append::check_record;
 use crate::writer::block_writer::QueueItem;
 use crate::writer::chunk_buffer::{BufferedChunk, ChunkBuffer, MAX_WAITING, MAX_WEIGHT, aligned};
 use crate::writer::chunk_table::{BufferId, ChunkId};
 use crate::writer::cut::MAX_UNCOMPRESSED_BLOCK;
 use crate::writer::index::{Added, ContentSource, weight};
-use crate::writer::{EntryId, MAX_RECORD, Writer, cannot_store, dictionary};
+use crate::writer::{EntryId, Writer, cannot_store, dictionary};
 use nra_core::checksum::content_checksum;
 use nra_core::codec::Codec;
 use nra_core::digest::Digest;
 use nra_core::entry::Entry;
 use nra_core::error::{Error, Result};
-use nra_core::limits::{MAX_BLOCK_RAW, MAX_LIST_EXTENTS};
+use nra_core::limits::{self, MAX_BLOCK_RAW, MAX_LIST_EXTENTS};
 
 impl<W: Write + Send> Writer<W> {
     /// Checks a new entry and resets the fields that the writer sets.
     pub(super) fn check_new_entry(&self, mut entry: Entry) -> Result<Entry> {
         if self.open_file.is_some() {
-            return Err(Error::Usage { detail: "an entry was added before the open file was ended".into() });
+            return Err(Error::usage("an entry was added before the open file was ended"));
         }
         entry.size = 0;
         *entry.content_mut() = Content::None;
-        records::check(&entry).map_err(|detail| cannot_store(&entry, &detail))?;
-        let weight = weight(&entry, 0);
-        if weight > MAX_RECORD {
-            let limit = MAX_RECORD as u64;
-            return Err(Error::Limit { what: "length of a record", found: weight as u64, limit });
-        }
-        Ok(entry)
+        check_record(&entry).map(|()| entry)
     }
 
     /// Stores a chunk unless it is present, and records the open buffer that holds it.
@@ -46,12 +39,8 @@ impl<W: Write + Send> Writer<W> {
         incompressible: bool,
         buffers: &mut [BufferId; 3],
     ) -> Result<ChunkId> {
-        let limit = MAX_BLOCK_RAW.into();
-        let raw_len = u32::try_from(bytes.len()).ok().filter(|&len| len <= MAX_BLOCK_RAW).ok_or(Error::Limit {
-            what: "length of a chunk",
-            found: bytes.len() as u64,
-            limit,
-        })?;
+        limits::check("length of a chunk", bytes.len() as u64, MAX_BLOCK_RAW.into())?;
+        let raw_len = u32::try_from(bytes.len()).expect("checked above");
         self.given_bytes = self.given_bytes.saturating_add(raw_len.into());
         let known = match self.index.chunks.find(&digest) {
             None => self.find_in_base(bytes, digest)?,
@@ -85,14 +74,19 @@ impl<W: Write + Send> Writer<W> {
         };
         let placement = self.index.chunks.placement(id);
         if placement.raw_len != raw_len {
-            return Err(Error::Usage { detail: format!("digest {digest} was passed for contents of different lengths") });
+            return Err(Error::usage(format!("digest {digest} was passed for contents of different lengths")));
         }
-        if placement.buffer == self.incompressible_chunks.id {
-            buffers[0] = placement.buffer;
-        } else if placement.buffer == self.compressible_chunks.id {
-            buffers[1] = placement.buffer;
-        }
+        self.add_buffer(placement.buffer, buffers);
         Ok(id)
+    }
+
+    /// Adds a buffer that holds a chunk to the buffers of an entry, if it is open.
+    pub(super) fn add_buffer(&self, buffer: BufferId, buffers: &mut [BufferId; 3]) {
+        if buffer == self.incompressible_chunks.id {
+            buffers[0] = buffer;
+        } else if buffer == self.compressible_chunks.id {
+            buffers[1] = buffer;
+        }
     }
 
     /// Sets the link group of an entry that is not recorded yet, even to a false one.
@@ -188,25 +182,28 @@ impl<W: Write + Send> Writer<W> {
     }
 
     pub(super) fn close_contentless(&mut self) -> Result<()> {
-        let entries = std::mem::take(&mut self.contentless);
-        self.contentless_weight = 0;
-        self.contentless_batch += 1;
+        let entries = self.take_contentless();
         if entries.is_empty() { Ok(()) } else { self.block_writer.push(QueueItem::Entries(entries), &mut self.index) }
     }
 
     /// Makes the entries without new content wait for a buffer that is being closed.
     pub(super) fn attach_contentless(&mut self, buffer: &mut ChunkBuffer) {
-        for id in self.contentless.drain(..) {
+        for id in self.take_contentless() {
             buffer.wait(id, 0);
             self.index.entry_mut(id).pending_buffers = 1;
         }
+    }
+
+    /// Removes and returns the entries without new content.
+    pub(super) fn take_contentless(&mut self) -> Vec<EntryId> {
         self.contentless_weight = 0;
         self.contentless_batch += 1;
+        std::mem::take(&mut self.contentless)
     }
 
     pub(super) fn next_buffer(&mut self) -> ChunkBuffer {
         let id = self.next_buffer_id();
-        ChunkBuffer::new(id, self.block_writer.reuse_buffer())
+        ChunkBuffer::new(id, self.block_writer.spare.pop().unwrap_or_default())
     }
 
     pub(super) fn next_buffer_id(&mut self) -> BufferId {

@@ -11,7 +11,6 @@ pub(super) const MAX_WAITING: usize = 16_384;
 /// Estimated bytes of records at which a buffer is closed.
 pub(super) const MAX_WEIGHT: usize = 8 << 20;
 
-/// A chunk in a buffer.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BufferedChunk {
     pub id: ChunkId,

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
 use nra_core::digest::Digest;
-use nra_core::error::{Error, Result};
+use nra_core::error::Result;
+use nra_core::limits::to_u32;
 
 /// Number of a chunk, in the order of arrival.
 pub(super) type ChunkId = u32;
@@ -48,7 +49,6 @@ impl Hasher for Prehashed {
     }
 }
 
-/// All chunks of the archive.
 #[derive(Debug, Default)]
 pub(super) struct ChunkTable {
     by_digest: HashMap<Digest, ChunkId, BuildHasherDefault<Prehashed>>,
@@ -58,12 +58,7 @@ pub(super) struct ChunkTable {
 impl ChunkTable {
     /// Adds a chunk in `buffer`. Its digest must be new.
     pub fn insert(&mut self, digest: Digest, raw_len: u32, buffer: BufferId) -> Result<ChunkId> {
-        let next = self.placements.len();
-        let id = ChunkId::try_from(next).map_err(|_| Error::Limit {
-            what: "number of chunks",
-            found: next as u64,
-            limit: ChunkId::MAX.into(),
-        })?;
+        let id = to_u32("number of chunks", self.placements.len() as u64)?;
         self.by_digest.insert(digest, id);
         self.placements.push(ChunkPlacement { buffer, raw_len, block: u32::MAX, offset: 0, number: 0, checksum: 0 });
         Ok(id)

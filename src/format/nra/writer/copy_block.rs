@@ -6,15 +6,12 @@
 use std::io::Write;
 
 use crate::block_index::ChunkList;
-use crate::frame::FrameKind;
 use crate::writer::index::ChunkOrHole;
-use crate::writer::output::NewFrame;
 use crate::writer::{Writer, checked_size, no_open_file};
 use nra_core::codec::{Codec, Dictionary};
 use nra_core::digest::Digest;
 use nra_core::error::{Error, Result};
 
-/// A block to copy.
 pub(crate) struct CopiedBlock<'a> {
     pub codec: Codec,
     pub raw_len: u32,
@@ -36,39 +33,26 @@ impl<W: Write + Send> Writer<W> {
     /// Writes a dictionary for copied blocks and returns its offset.
     pub(crate) fn copy_dictionary(&mut self, dictionary: &Dictionary) -> Result<u64> {
         self.flush_buffers()?;
-        let bytes = dictionary.as_bytes();
-        let raw_len = u32::try_from(bytes.len()).expect("dictionaries are short");
-        let frame = NewFrame::payload(FrameKind::Dictionary, Codec::None, raw_len, bytes);
-        Ok(self.block_writer.output.frame(frame)?.offset)
+        self.block_writer.output.dictionary(dictionary)
     }
 
     /// Writes a block as stored. None of its chunks may be present ([`Writer::has_chunk`]).
     pub(crate) fn copy_block(&mut self, block: &CopiedBlock<'_>) -> Result<()> {
         self.flush_buffers()?;
         let buffer = self.next_buffer_id();
-        let contentless = std::mem::take(&mut self.contentless);
-        self.contentless_weight = 0;
-        self.contentless_batch += 1;
+        let contentless = self.take_contentless();
         self.block_writer.copy_block(block, buffer, &contentless, &mut self.index)
     }
 
     /// Adds a chunk that is already present to the open file.
-    ///
-    /// # Errors
-    ///
-    /// `Usage` if [`Writer::has_chunk`] does not know it.
     pub(crate) fn add_known_chunk(&mut self, digest: &Digest) -> Result<()> {
-        let unknown = || Error::Usage { detail: "a chunk that is not in the archive was added by its digest".into() };
+        let unknown = || Error::usage("a chunk that is not in the archive was added by its digest");
         let id = self.index.chunks.find(digest).ok_or_else(unknown)?;
         let placement = self.index.chunks.placement(id);
         let mut open_file = self.open_file.take().ok_or_else(no_open_file)?;
         open_file.size = checked_size(open_file.size, placement.raw_len.into())?;
         self.given_bytes = self.given_bytes.saturating_add(placement.raw_len.into());
-        if placement.buffer == self.incompressible_chunks.id {
-            open_file.buffers[0] = placement.buffer;
-        } else if placement.buffer == self.compressible_chunks.id {
-            open_file.buffers[1] = placement.buffer;
-        }
+        self.add_buffer(placement.buffer, &mut open_file.buffers);
         open_file.parts.push(ChunkOrHole::Chunk(id));
         self.open_file = Some(open_file);
         Ok(())
@@ -80,7 +64,7 @@ impl<W: Write + Send> Writer<W> {
             self.close_incompressible()?;
             self.close_compressible()?;
         }
-        self.block_writer.write_all_ready(&mut self.index)
+        self.block_writer.write_ready(&mut self.index, 0, &mut |_| Ok(()))
     }
 }
 

@@ -31,7 +31,6 @@ pub(super) struct CutPolicy {
     pub align: u32,
 }
 
-/// A block that was cut from a buffer.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct CutBlock {
     /// Number of chunks, which follow those of the preceding block.
@@ -44,7 +43,6 @@ pub(super) struct CutBlock {
     pub checksums: Vec<u32>,
 }
 
-/// A buffer that was cut.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Cut {
     pub stored: Vec<u8>,

@@ -21,9 +21,8 @@ use crate::writer::index::{Added, Index};
 use crate::writer::merge::merge;
 use crate::writer::options::{WriterOptions, WriterStats};
 use crate::writer::output::NewFrame;
-use crate::writer::pages::{NewLeaf, leaves, new_locations, write_chunk_run, write_levels, write_page};
+use crate::writer::pages::{NewLeaf, leaves, new_locations};
 use crate::writer::{EntryId, Writer};
-use nra_core::codec::Codec;
 use nra_core::entry::{Entry, Kind, Timestamp};
 use nra_core::error::{Error, Result};
 use nra_core::limits::MAX_RUNS;
@@ -46,9 +45,9 @@ pub(super) fn finish<W: Write + Send>(writer: Writer<W>, monitor: &dyn Monitor) 
         return Ok((out, base_stats(base)));
     }
     if let Some(base) = &base
-        && base.state.trailing_bytes > 0
+        && base.newest.trailing_bytes > 0
     {
-        let (bytes, number) = (base.state.trailing_bytes, base.state.commit.number);
+        let (bytes, number) = (base.newest.trailing_bytes, base.newest.commit.number);
         let message = format!("{bytes} bytes of an unfinished append after commit {number} are cut off");
         monitor.warn(Warning::remark([], message));
     }
@@ -77,7 +76,7 @@ pub(super) fn finish<W: Write + Send>(writer: Writer<W>, monitor: &dyn Monitor) 
     content.ok_or(Error::Limit { what: "content of all files", found: u64::MAX, limit: u64::MAX })?;
     let link_groups = index.greatest_group();
     let entry_root = match &base {
-        Some(base) => merge_entries(&mut block_writer, &index, &ids, base, &mut stats, monitor)?,
+        Some(base) => merge(base, &index, &ids, &mut block_writer, &mut stats, monitor)?,
         None => {
             stats.entries = ids.len() as u64;
             stats.added = stats.entries;
@@ -100,8 +99,8 @@ pub(super) fn finish<W: Write + Send>(writer: Writer<W>, monitor: &dyn Monitor) 
     }
     // A commit must never be on disk without its frames, nor a footer without its commit.
     sync(&mut block_writer, base.as_ref())?;
-    let roots = Roots { entry_root, attributes, runs, link_groups, keys };
-    let footer = write_commit(&mut block_writer, options, &stats, roots, base.as_ref())?;
+    let commit = Commit { entry_root, attributes, runs, link_groups, ..Commit::default() };
+    let footer = write_commit(&mut block_writer, options, &stats, commit, keys, base.as_ref())?;
     sync(&mut block_writer, base.as_ref())?;
     let bytes = footer.encode(block_writer.output.offset());
     block_writer.output.write(&bytes)?;
@@ -110,7 +109,7 @@ pub(super) fn finish<W: Write + Send>(writer: Writer<W>, monitor: &dyn Monitor) 
         base.committed.store(true, Ordering::Relaxed);
     }
     let (out, archive_bytes) = block_writer.output.finish()?;
-    stats.added_bytes = archive_bytes - base.map_or(0, |base| base.state.end);
+    stats.added_bytes = archive_bytes - base.map_or(0, |base| base.newest.end);
     stats.archive_bytes = archive_bytes;
     Ok((out, stats))
 }
@@ -122,9 +121,8 @@ fn sync<W: Write>(block_writer: &mut BlockWriter<W>, base: Option<&Base>) -> Res
     base.store.sync()
 }
 
-/// Returns the totals of the base.
 fn base_stats(base: &Base) -> WriterStats {
-    let commit = &base.state.commit;
+    let commit = &base.newest.commit;
     WriterStats {
         commit: commit.number,
         entries: commit.entries,
@@ -134,36 +132,15 @@ fn base_stats(base: &Base) -> WriterStats {
         stored_bytes: commit.stored_bytes,
         blocks: commit.blocks,
         chunks: commit.chunks,
-        archive_bytes: base.state.end,
+        archive_bytes: base.newest.end,
         ..WriterStats::default()
     }
-}
-
-/// Writes the changed pages of the entry tree and returns the root page.
-fn merge_entries<W: Write>(
-    block_writer: &mut BlockWriter<W>,
-    index: &Index,
-    ids: &[EntryId],
-    base: &Base,
-    stats: &mut WriterStats,
-    monitor: &dyn Monitor,
-) -> Result<Option<FrameRef>> {
-    let commit = &base.state.commit;
-    let (entries, content_bytes) = (commit.entries, commit.content_bytes);
-    let root = commit.entry_root.map(|page| Child { key: Box::default(), page, entries, content_bytes });
-    let removals: Vec<EntryPath> = base.changes.removals.iter().cloned().collect();
-    let merged = merge(&base.reader, root, index, ids, &removals, block_writer, monitor)?;
-    stats.entries = merged.entries;
-    stats.content_bytes = merged.content_bytes;
-    stats.files = (commit.files + merged.delta.files_added).saturating_sub(merged.delta.files_removed);
-    (stats.added, stats.replaced, stats.removed) = (merged.delta.added, merged.delta.replaced, merged.delta.removed);
-    Ok(merged.root)
 }
 
 /// Writes the chunk run of the new chunks and returns all chunk runs. If there would be too many,
 /// the smallest ones are merged.
 fn write_runs<W: Write>(block_writer: &mut BlockWriter<W>, index: &Index, base: Option<&Base>) -> Result<Vec<FrameRef>> {
-    let mut runs = base.map_or_else(Vec::new, |base| base.state.commit.runs.clone());
+    let mut runs = base.map_or_else(Vec::new, |base| base.newest.commit.runs.clone());
     let mut locations = new_locations(index);
     if locations.is_empty() {
         return Ok(runs);
@@ -173,7 +150,7 @@ fn write_runs<W: Write>(block_writer: &mut BlockWriter<W>, index: &Index, base: 
     {
         merge_runs(&base.reader, &mut runs, &mut locations)?;
     }
-    runs.extend(write_chunk_run(&mut block_writer.output, block_writer.compressors.pages()?, locations)?);
+    runs.extend(block_writer.pages()?.write_chunk_run(locations)?);
     Ok(runs)
 }
 
@@ -328,12 +305,12 @@ fn write_attributes<W: Write>(
     base: Option<&Base>,
 ) -> Result<Option<FrameRef>> {
     match base {
-        Some(base) if base.attributes == options.attributes => return Ok(base.state.commit.attributes),
+        Some(base) if base.attributes == options.attributes => return Ok(base.newest.commit.attributes),
         _ if options.attributes.is_empty() => return Ok(None),
         _ => {}
     }
     let payload = encode_attributes(&options.attributes);
-    write_page(&mut block_writer.output, FrameKind::Attributes, &payload, block_writer.compressors.pages()?).map(Some)
+    block_writer.pages()?.write(FrameKind::Attributes, &payload).map(Some)
 }
 
 /// Writes the entry tree and returns its root page. Workers build the leaf pages.
@@ -379,29 +356,20 @@ fn write_entries<W: Write>(
             }
         })?;
     }
-    write_levels(&mut block_writer.output, block_writer.compressors.pages()?, children, 0, block_writer.sizes)
+    block_writer.pages()?.write_levels(children, 0)
 }
 
-/// What a commit frame refers to.
-struct Roots {
-    entry_root: Option<FrameRef>,
-    attributes: Option<FrameRef>,
-    runs: Vec<FrameRef>,
-    link_groups: u64,
-    /// Offset and frame length of the key frame.
-    keys: (u64, u64),
-}
-
-/// Writes the commit frame and returns its footer.
+/// Writes the commit frame and returns its footer. `commit` has no totals yet; `keys` is the offset
+/// and frame length of the key frame.
 fn write_commit<W: Write>(
     block_writer: &mut BlockWriter<W>,
     options: WriterOptions,
     stats: &WriterStats,
-    roots: Roots,
+    commit: Commit,
+    keys: (u64, u64),
     base: Option<&Base>,
 ) -> Result<Footer> {
     let mut commit = Commit {
-        archive_id: [0; 16],
         number: stats.commit,
         time: options.time.or_else(|| if options.reproducible { None } else { now() }),
         entries: stats.entries,
@@ -411,15 +379,12 @@ fn write_commit<W: Write>(
         stored_bytes: stats.stored_bytes,
         blocks: stats.blocks,
         chunks: stats.chunks,
-        entry_root: roots.entry_root,
-        previous: base.map(|base| base.state.commit_ref),
-        attributes: roots.attributes,
-        link_groups: roots.link_groups,
-        runs: roots.runs,
+        previous: base.map(|base| base.newest.commit_ref),
         message: options.message,
+        ..commit
     };
     if let Some(base) = base {
-        commit.archive_id = base.state.commit.archive_id;
+        commit.archive_id = base.newest.commit.archive_id;
     } else if options.reproducible {
         commit.archive_id = commit.derived_id();
     } else {
@@ -429,10 +394,9 @@ fn write_commit<W: Write>(
     // Totals of the base may be close to the limit.
     commit.check().map_err(|detail| Error::corrupt("commit", block_writer.output.offset(), detail))?;
     let payload = commit.encode();
-    let raw_len = u32::try_from(payload.len()).expect("the message and the runs are bounded");
-    let frame = block_writer.output.frame(NewFrame::payload(FrameKind::Commit, Codec::None, raw_len, &payload))?;
-    let required = if roots.keys == (0, 0) { 0 } else { REQUIRED_ENCRYPTION };
-    let (commit_offset, commit_length, keys) = (frame.offset, frame.length, roots.keys);
+    let frame = block_writer.output.frame(NewFrame::uncompressed(FrameKind::Commit, &payload))?;
+    let required = if keys == (0, 0) { 0 } else { REQUIRED_ENCRYPTION };
+    let (commit_offset, commit_length) = (frame.offset, frame.length);
     Ok(Footer { required, commit_offset, commit_length, keys, number: commit.number })
 }
 

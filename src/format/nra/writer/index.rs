@@ -1,19 +1,19 @@
 //! Entries, chunks and blocks of the next commit.
 
-use crate::content::HasContent as _;
 use std::collections::{HashMap, hash_map};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-use crate::content::{BlockRef, Content, Extent, FrameRef, Segment};
+use crate::content::{BlockRef, Content, EntryContent as _, Extent, FrameRef, Segment};
 use crate::reader::StoredChunk;
+use crate::records::extents::are_one;
 use crate::writer::EntryId;
 use crate::writer::chunk_table::{BufferId, ChunkId, ChunkPlacement, ChunkTable};
 use nra_core::codec::Codec;
 use nra_core::digest::Digest;
 use nra_core::entry::{Entry, Metadata, Timestamp};
-use nra_core::error::{Error, Result};
-use nra_core::limits::MAX_LIST_EXTENTS;
+use nra_core::error::Result;
+use nra_core::limits::{MAX_LIST_EXTENTS, to_u32};
 
 /// A part of the content of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -27,7 +27,6 @@ pub(super) enum ChunkOrHole {
 pub(super) enum ContentSource {
     /// `Entry::content` is final.
     Resolved,
-    /// One chunk.
     Chunk(ChunkId),
     /// Several parts, and the digest of the whole content, if known.
     Parts(Box<[ChunkOrHole]>, Option<Box<Digest>>),
@@ -59,7 +58,6 @@ impl Added {
     }
 }
 
-/// A block that was written.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Block {
     pub reference: BlockRef,
@@ -82,7 +80,6 @@ pub(super) struct Index {
     base_blocks: HashMap<u64, u32>,
 }
 
-/// A link group.
 #[derive(Debug, Default)]
 struct Group {
     members: u32,
@@ -250,23 +247,6 @@ impl Index {
         added.source = ContentSource::Resolved;
     }
 
-    /// Sets the header checksum of `block` in an entry that was resolved without it.
-    pub fn complete_block_ref(&mut self, id: EntryId, block: &BlockRef) {
-        let fill = |extent: &mut Extent| {
-            if extent.block.offset == block.offset {
-                extent.block.header_checksum = block.header_checksum;
-            }
-        };
-        match self.entry_mut(id).entry.content_mut() {
-            Content::None | Content::Map(..) => {}
-            Content::Extent(extent) | Content::Uncompressed(extent, _) => fill(extent),
-            Content::List(segments, _) => segments.iter_mut().for_each(|segment| match segment {
-                Segment::Data(extent) => fill(extent),
-                Segment::Hole(_) => {}
-            }),
-        }
-    }
-
     fn chunk_content(&self, chunk: ChunkId) -> Content {
         let (extent, codec) = self.extent(chunk);
         match codec {
@@ -289,14 +269,9 @@ impl Index {
                 ChunkOrHole::Chunk(chunk) => Segment::Data(self.extent(chunk).0),
                 ChunkOrHole::Hole(len) => Segment::Hole(len),
             };
-            match (segments.last_mut(), next) {
-                (Some(Segment::Data(last)), Segment::Data(next))
-                    if last.block.offset == next.block.offset && u64::from(last.offset) + last.len == u64::from(next.offset) =>
-                {
-                    last.len += next.len;
-                }
-                (Some(Segment::Hole(last)), Segment::Hole(next)) => *last += next,
-                _ => segments.push(next),
+            match segments.last_mut().filter(|last| are_one(last, &next)) {
+                Some(Segment::Data(Extent { len, .. }) | Segment::Hole(len)) => *len += next.len(),
+                None => segments.push(next),
             }
         }
         segments
@@ -305,11 +280,9 @@ impl Index {
 
 /// Converts an index of a block to the type that chunks use.
 pub(super) fn block_number(index: usize) -> Result<u32> {
-    let limit = u32::MAX.into();
-    u32::try_from(index).map_err(|_| Error::Limit { what: "number of blocks", found: index as u64, limit })
+    to_u32("number of blocks", index as u64)
 }
 
-/// Returns a hash of the parts of a content.
 fn hash_parts(source: &ContentSource) -> u64 {
     let mut hasher = DefaultHasher::new();
     match source {

@@ -13,10 +13,10 @@ use crate::entry_page::{Child, EntryPage, InnerPage, encode_leaf, separator};
 use crate::frame::FrameKind;
 use crate::reader::NraReader;
 use crate::records::{Holder, RecordList};
-use crate::writer::EntryId;
+use crate::writer::append::Base;
 use crate::writer::block_writer::BlockWriter;
 use crate::writer::index::Index;
-use crate::writer::pages::{write_inner, write_levels, write_page};
+use crate::writer::{EntryId, WriterStats};
 use nra_core::entry::{Entry, Kind};
 use nra_core::error::Result;
 use nra_core::path::{EntryPath, compare};
@@ -25,40 +25,21 @@ use nra_core::progress::Monitor;
 /// Entries of adjacent leaf pages that are collected before they are written.
 const MAX_PENDING: usize = 1 << 16;
 
-/// Differences to the base.
-#[derive(Debug, Default, Clone, Copy)]
-pub(super) struct Delta {
-    /// Entries that were added, replaced and removed.
-    pub added: u64,
-    pub replaced: u64,
-    pub removed: u64,
-    pub files_added: u64,
-    pub files_removed: u64,
-}
-
-/// The result of a merge.
-pub(super) struct Merged {
-    pub root: Option<FrameRef>,
-    pub entries: u64,
-    pub content_bytes: u64,
-    pub delta: Delta,
-}
-
-/// Merges `additions` (new entries in path order) and `removals` (paths removed with everything
-/// below) into the tree with root page `root`.
+/// Merges `additions` (new entries in path order) and the removals of `base` into its tree. Returns
+/// the new root page, and updates `stats`, which holds the totals of the base.
 pub(super) fn merge<W: Write>(
-    reader: &NraReader,
-    root: Option<Child>,
+    base: &Base,
     index: &Index,
     additions: &[EntryId],
-    removals: &[EntryPath],
     block_writer: &mut BlockWriter<W>,
+    stats: &mut WriterStats,
     monitor: &dyn Monitor,
-) -> Result<Merged> {
-    let mut merge =
-        Merge { reader, index, additions, removals, removed_below: None, delta: Delta::default(), block_writer, monitor };
-    let (mut node, level) = match &root {
-        Some(root) => merge.open(root, None, None)?,
+) -> Result<Option<FrameRef>> {
+    let removals: Vec<EntryPath> = base.changes.removals.iter().cloned().collect();
+    let (reader, removals) = (&*base.reader, &removals[..]);
+    let mut merge = Merge { reader, index, additions, removals, removed_below: None, stats, block_writer, monitor };
+    let (mut node, level) = match base.newest.commit.root() {
+        Some(root) => merge.open(&root, None, None)?,
         None => {
             let mut pending = Pending::default();
             merge.apply_until(None, &mut pending);
@@ -70,12 +51,9 @@ pub(super) fn merge<W: Write>(
         merge.write_level(&mut node, at)?;
     }
     let children = node.into_children();
-    let entries = children.iter().map(|child| child.entries).sum();
-    let content_bytes = children.iter().map(|child| child.content_bytes).sum();
-    let below = level.saturating_sub(1);
-    let sizes = merge.block_writer.sizes;
-    let root = write_levels(&mut merge.block_writer.output, merge.block_writer.compressors.pages()?, children, below, sizes)?;
-    Ok(Merged { root, entries, content_bytes, delta: merge.delta })
+    merge.stats.entries = children.iter().map(|child| child.entries).sum();
+    merge.stats.content_bytes = children.iter().map(|child| child.content_bytes).sum();
+    merge.block_writer.pages()?.write_levels(children, level.saturating_sub(1))
 }
 
 /// A part of the new tree.
@@ -136,7 +114,7 @@ struct Merge<'a, W: Write> {
     removals: &'a [EntryPath],
     /// Entries of the base below this path are removed.
     removed_below: Option<EntryPath>,
-    delta: Delta,
+    stats: &'a mut WriterStats,
     block_writer: &'a mut BlockWriter<W>,
     monitor: &'a dyn Monitor,
 }
@@ -220,14 +198,14 @@ impl<W: Write> Merge<'_, W> {
                 removal || self.removed_below.as_ref().is_some_and(|removed_below| entry.path.is_below(removed_below));
             let addition = self.additions.first().copied().filter(|&id| self.index.entry(id).entry.path == entry.path);
             if addition.is_some() || is_removed {
-                self.delta.files_removed += u64::from(entry.kind == Kind::File);
+                self.stats.files = self.stats.files.saturating_sub(u64::from(entry.kind == Kind::File));
             }
             match addition {
                 Some(id) => {
                     self.apply_put(id, pending);
-                    self.delta.replaced += 1;
+                    self.stats.replaced += 1;
                 }
-                None if is_removed => self.delta.removed += 1,
+                None if is_removed => self.stats.removed += 1,
                 None => pending.entries.push(PendingEntry::Old(Box::new(entry))),
             }
         }
@@ -248,7 +226,7 @@ impl<W: Write> Merge<'_, W> {
                 }
                 (Some(id), _) => {
                     self.apply_put(id, pending);
-                    self.delta.added += 1;
+                    self.stats.added += 1;
                 }
                 (None, _) => return,
             }
@@ -258,7 +236,7 @@ impl<W: Write> Merge<'_, W> {
     fn apply_put(&mut self, id: EntryId, pending: &mut Pending) {
         let entry = &self.index.entry(id).entry;
         self.additions = &self.additions[1..];
-        self.delta.files_added += u64::from(entry.kind == Kind::File);
+        self.stats.files += u64::from(entry.kind == Kind::File);
         if entry.kind != Kind::Directory {
             self.set_removed_below(&entry.path);
         }
@@ -295,12 +273,7 @@ impl<W: Write> Merge<'_, W> {
             }
             let (now, later) = rest.split_at(taken);
             let content_bytes = now.iter().map(|item| entry(item).size).sum();
-            let page = write_page(
-                &mut self.block_writer.output,
-                FrameKind::EntryPage,
-                &encode_leaf(list),
-                self.block_writer.compressors.pages()?,
-            )?;
+            let page = self.block_writer.pages()?.write(FrameKind::EntryPage, &encode_leaf(list))?;
             let own = std::mem::take(&mut key);
             if let Some(first) = later.first() {
                 key = separator(entry(&now[taken - 1]).path.as_bytes(), entry(first).path.as_bytes()).into();
@@ -347,14 +320,7 @@ impl<W: Write> Merge<'_, W> {
             return children.iter_mut().try_for_each(|child| self.write_level(child, at));
         }
         let children = std::mem::replace(node, MergedPage::Pages(Vec::new())).into_children();
-        let pages = write_inner(
-            &mut self.block_writer.output,
-            self.block_writer.compressors.pages()?,
-            children,
-            at,
-            self.block_writer.sizes,
-        )?;
-        *node = MergedPage::Pages(pages);
+        *node = MergedPage::Pages(self.block_writer.pages()?.write_inner(children, at)?);
         Ok(())
     }
 }

@@ -94,7 +94,7 @@ use nra_core::codec::{Codec, Dictionary};
 use nra_core::digest::Digest;
 use nra_core::entry::{Entry, Kind};
 use nra_core::error::{Error, Result};
-use nra_core::limits::MAX_OFFSET;
+use nra_core::limits::{self, MAX_OFFSET, to_u32};
 use nra_core::path::Quoted;
 use nra_core::progress::Monitor;
 use output::Output;
@@ -121,8 +121,7 @@ pub struct EntryId(u32);
 
 impl EntryId {
     fn new(index: usize) -> Result<Self> {
-        let limit = u32::MAX.into();
-        u32::try_from(index).map(Self).map_err(|_| Error::Limit { what: "number of entries", found: index as u64, limit })
+        to_u32("number of entries", index as u64).map(Self)
     }
 
     fn index(self) -> usize {
@@ -134,7 +133,7 @@ impl EntryId {
 /// block does not matter, short enough to keep all workers busy.
 const RUN_BYTES: std::ops::RangeInclusive<usize> = 4 << 20..=8 << 20;
 /// Longest record, bytes. A page holds it with room to spare.
-const MAX_RECORD: usize = 8 << 20;
+const MAX_RECORD: u64 = 8 << 20;
 
 /// Writes an archive. If it is dropped without [`Writer::finish`], a new archive does not open.
 pub struct Writer<W: Write> {
@@ -143,9 +142,7 @@ pub struct Writer<W: Write> {
     buffer_bytes: usize,
     block_writer: BlockWriter<W>,
     index: Index,
-    /// Open buffer of incompressible chunks.
     incompressible_chunks: ChunkBuffer,
-    /// Open buffer of compressible chunks.
     compressible_chunks: ChunkBuffer,
     last_buffer: BufferId,
     /// Entries without new content. They are recorded with the buffer that is closed next.
@@ -194,7 +191,7 @@ impl<W: Write + Send> Writer<W> {
     /// Creates a writer with checked options.
     fn with_output(output: Output<W>, options: WriterOptions, base: Option<Base>) -> Result<Self> {
         let policy = CutPolicy { method: options.method, block: options.block, align: options.align };
-        let last_group = base.as_ref().map_or(0, |base| base.state.commit.link_groups);
+        let last_group = base.as_ref().map_or(0, |base| base.newest.commit.link_groups);
         let mut writer = Self {
             policy,
             buffer_bytes: (2 * options.block.max_raw_bytes as usize).clamp(*RUN_BYTES.start(), *RUN_BYTES.end()),
@@ -214,8 +211,7 @@ impl<W: Write + Send> Writer<W> {
             options,
         };
         if let DictionaryPolicy::Given(bytes) = &writer.options.dictionary {
-            let dictionary =
-                Dictionary::new(bytes.clone()).map_err(|detail| Error::Usage { detail: format!("dictionary: {detail}") })?;
+            let dictionary = Dictionary::new(bytes.clone()).map_err(|detail| Error::usage(format!("dictionary: {detail}")))?;
             writer.block_writer.push(QueueItem::Dictionary(Arc::new(dictionary)), &mut writer.index)?;
         }
         Ok(writer)
@@ -383,7 +379,7 @@ impl<W: Write + Send> Writer<W> {
     /// `Cancelled`; errors of compressing and writing.
     pub fn finish(mut self, monitor: &dyn Monitor) -> Result<(W, WriterStats)> {
         if self.open_file.is_some() {
-            return Err(Error::Usage { detail: "the open file was not ended".into() });
+            return Err(Error::usage("the open file was not ended"));
         }
         self.apply_new()?;
         self.close_incompressible()?;
@@ -395,17 +391,14 @@ impl<W: Write + Send> Writer<W> {
 }
 
 fn cannot_store(entry: &Entry, what: &str) -> Error {
-    Error::Usage { detail: format!("{} cannot be stored: it has {what}", Quoted::new(entry.path.as_bytes())) }
+    Error::usage(format!("{} cannot be stored: it has {what}", Quoted::new(entry.path.as_bytes())))
 }
 
 fn no_open_file() -> Error {
-    Error::Usage { detail: "no file is open".into() }
+    Error::usage("no file is open")
 }
 
 fn checked_size(size: u64, by: u64) -> Result<u64> {
-    size.checked_add(by).filter(|&size| size <= MAX_OFFSET).ok_or(Error::Limit {
-        what: "size of a file",
-        found: u64::MAX,
-        limit: MAX_OFFSET,
-    })
+    let size = size.saturating_add(by);
+    limits::check("size of a file", size, MAX_OFFSET).map(|()| size)
 }

@@ -6,7 +6,7 @@ use nra_core::codec::{Compressor, Method};
 use nra_core::crypt::Keyring;
 use nra_core::entry::{Attribute, Timestamp};
 use nra_core::error::{Error, Result};
-use nra_core::limits::{MAX_BLOCK_RAW, MAX_DICTIONARY, MAX_MESSAGE, MAX_PAGE_RAW};
+use nra_core::limits::{self, MAX_BLOCK_RAW, MAX_DICTIONARY, MAX_MESSAGE, MAX_PAGE_RAW};
 
 /// When a block of compressible content is closed.
 ///
@@ -137,7 +137,7 @@ impl WriterOptions {
     /// Checks that the options are consistent, and sorts the attributes.
     pub(super) fn check(&mut self) -> Result<()> {
         self.attributes.sort_unstable();
-        let usage = |detail: String| Err(Error::Usage { detail });
+        let usage = |detail: String| Err(Error::usage(detail));
         if ![0, 1, 16, 32, 64, 4096].contains(&self.align) {
             return usage(format!("alignment of {} bytes (possible: 0, 16, 32, 64, 4096)", self.align));
         }
@@ -153,15 +153,9 @@ impl WriterOptions {
         {
             return usage(format!("a dictionary of {} bytes (at most {MAX_DICTIONARY})", bytes.len()));
         }
-        if self.message.len() > MAX_MESSAGE {
-            let found = self.message.len() as u64;
-            return Err(Error::Limit { what: "length of the message", found, limit: MAX_MESSAGE as u64 });
-        }
+        limits::check("length of the message", self.message.len() as u64, MAX_MESSAGE as u64)?;
         let length: usize = self.attributes.iter().map(|attribute| attribute.name.len() + attribute.value.len() + 16).sum();
-        if length > MAX_PAGE_RAW as usize {
-            let limit = MAX_PAGE_RAW.into();
-            return Err(Error::Limit { what: "length of the attributes", found: length as u64, limit });
-        }
+        limits::check("length of the attributes", length as u64, MAX_PAGE_RAW.into())?;
         check_attributes(&self.attributes).or_else(|detail| usage(format!("attributes of the archive: {detail}")))?;
         Compressor::new(self.method).map(|_| ())
     }

@@ -7,15 +7,15 @@ use crate::frame::{ALIGNMENT, FrameHeader, FrameKind, HEADER_LEN, SEALED_HEADER_
 use crate::layout::sealed;
 use crate::superblock::REQUIRED_ENCRYPTION;
 use nra_core::checksum::checksum;
-use nra_core::codec::Codec;
+use nra_core::codec::{Codec, Dictionary};
 use nra_core::crypt::{FrameKey, FramePart, KeyPlace, Keyring, SEGMENT, Session};
 use nra_core::error::{Error, Result, Subject};
+use nra_core::limits::to_u32;
 use nra_core::zeros::each_zero;
 
 /// Length of buffered writes, bytes. Longer parts are written directly.
 const BUFFER: usize = 128 << 10;
 
-/// A frame to write.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct NewFrame<'a> {
     pub kind: FrameKind,
@@ -33,9 +33,13 @@ impl<'a> NewFrame<'a> {
     pub fn payload(kind: FrameKind, codec: Codec, raw_len: u32, stored: &'a [u8]) -> Self {
         Self { kind, codec, raw_len, pad_len: 0, stored, block_index: &[], dictionary: 0 }
     }
+
+    /// Returns a frame that consists of an uncompressed payload only.
+    pub fn uncompressed(kind: FrameKind, payload: &'a [u8]) -> Self {
+        Self::payload(kind, Codec::None, u32::try_from(payload.len()).expect("such payloads are bounded"), payload)
+    }
 }
 
-/// The output file.
 #[derive(Debug)]
 pub(super) struct Output<W: Write> {
     out: BufWriter<W>,
@@ -55,10 +59,6 @@ struct Seal {
 impl<W: Write> Output<W> {
     /// Starts at offset `offset`, where `out` is. Frames belong to commit number `commit`. They are
     /// sealed with `keyring`.
-    ///
-    /// # Errors
-    ///
-    /// `Io` if the system cannot provide random bytes.
     pub fn new(out: W, offset: u64, commit: u64, keyring: Option<Keyring>) -> Result<Self> {
         let seal = |keyring: Keyring| Ok(Seal { session: keyring.session()?, keyring, segment: Vec::new() });
         let seal = keyring.map(seal).transpose()?;
@@ -104,9 +104,13 @@ impl<W: Write> Output<W> {
     pub fn keys(&mut self) -> Result<(u64, u64)> {
         let Some(seal) = &self.seal else { return Ok((0, 0)) };
         let payload = seal.keyring.frame(*seal.session.salt(), KeyPlace { offset: self.offset, commit: self.commit });
-        let raw_len = u32::try_from(payload.len()).expect("the number of key slots is limited");
-        let frame = self.frame(NewFrame::payload(FrameKind::Keys, Codec::None, raw_len, &payload))?;
+        let frame = self.frame(NewFrame::uncompressed(FrameKind::Keys, &payload))?;
         Ok((frame.offset, frame.length))
+    }
+
+    /// Writes a dictionary frame and returns its offset.
+    pub fn dictionary(&mut self, dictionary: &Dictionary) -> Result<u64> {
+        Ok(self.frame(NewFrame::uncompressed(FrameKind::Dictionary, dictionary.as_bytes()))?.offset)
     }
 
     /// Writes a frame and returns the reference to it.
@@ -116,9 +120,9 @@ impl<W: Write> Output<W> {
             kind: frame.kind,
             codec: frame.codec,
             raw_len: frame.raw_len,
-            stored_len: length("stored payload", frame.stored)?,
+            stored_len: to_u32("stored payload", frame.stored.len() as u64)?,
             pad_len: frame.pad_len,
-            block_index_len: length("block index", frame.block_index)?,
+            block_index_len: to_u32("block index", frame.block_index.len() as u64)?,
             dictionary: frame.dictionary,
             payload_checksum: checksum(frame.stored, offset),
             block_index_checksum: if frame.block_index.is_empty() { 0 } else { checksum(frame.block_index, offset) },
@@ -190,10 +194,6 @@ impl<W: Write> Output<W> {
     fn zeros(&mut self, len: u64) -> Result<()> {
         each_zero(len, |bytes| self.write(bytes))
     }
-}
-
-fn length(what: &'static str, bytes: &[u8]) -> Result<u32> {
-    u32::try_from(bytes.len()).map_err(|_| Error::Limit { what, found: bytes.len() as u64, limit: u32::MAX.into() })
 }
 
 fn fail(source: std::io::Error) -> Error {

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use crate::chunk_run::{ChunkLocation, ChunkPage};
 use crate::content::{FrameRef, Segment};
-use crate::entry_page::{Child, EntryPage, INNER_TARGET, InnerPage, LEAF_TARGET, encode_leaf, separator};
+use crate::entry_page::{Child, EntryPage, INNER_TARGET, InnerPage, LEAF_TARGET, PageTotals, encode_leaf, separator};
 use crate::extent_map::ExtentPage;
 use crate::frame::FrameKind;
 use crate::records::{Holder, RecordList};
@@ -15,8 +15,8 @@ use crate::writer::index::Index;
 use crate::writer::output::{NewFrame, Output};
 use nra_core::codec::{Codec, Compressor};
 use nra_core::digest::Digest;
-use nra_core::error::{Error, Result};
-use nra_core::limits::{MAX_LEVEL, MAX_LIST_EXTENTS};
+use nra_core::error::Result;
+use nra_core::limits::{self, MAX_LEVEL, MAX_LIST_EXTENTS};
 
 /// Chunks in a leaf page of a chunk run: about 25 KiB. An append reads one leaf page per lookup.
 const CHUNK_LEAF: usize = 4_096;
@@ -61,16 +61,6 @@ impl PackedPage {
     }
 }
 
-/// Compresses a page and writes it.
-pub(super) fn write_page<W: Write>(
-    output: &mut Output<W>,
-    kind: FrameKind,
-    payload: &[u8],
-    compressor: &mut Compressor,
-) -> Result<FrameRef> {
-    PackedPage::new(payload, compressor)?.write(output, kind)
-}
-
 /// A leaf page of the entry tree to write.
 #[derive(Debug)]
 pub(super) struct NewLeaf {
@@ -110,71 +100,6 @@ pub(super) fn leaves(
     Ok(leaves)
 }
 
-/// Writes the inner pages above `children`, which have level `level`. Returns the root page.
-pub(super) fn write_levels<W: Write>(
-    output: &mut Output<W>,
-    compressor: &mut Compressor,
-    mut children: Vec<Child>,
-    mut level: u8,
-    sizes: PageSizes,
-) -> Result<Option<FrameRef>> {
-    while children.len() > 1 {
-        level = next_level(level)?;
-        children = write_inner(output, compressor, children, level, sizes)?;
-    }
-    Ok(children.pop().map(|root| root.page))
-}
-
-/// Writes the inner pages of level `level` that hold `children`: one, or several of about the same
-/// length.
-pub(super) fn write_inner<W: Write>(
-    output: &mut Output<W>,
-    compressor: &mut Compressor,
-    children: Vec<Child>,
-    level: u8,
-    sizes: PageSizes,
-) -> Result<Vec<Child>> {
-    // Offset, length, header checksum and counts take about 24 bytes.
-    let raw_len = |child: &Child| child.key.len() + 24;
-    let total: usize = children.iter().map(raw_len).sum();
-    // A slightly longer page is better than a second one.
-    let pages = if total <= sizes.inner + sizes.inner / 2 { 1 } else { total.div_ceil(sizes.inner) };
-    let goal = total.div_ceil(pages.max(1));
-    let mut pages = Vec::new();
-    let mut rest = children.into_iter().peekable();
-    while rest.peek().is_some() {
-        let mut page = InnerPage { level, children: Vec::new() };
-        let mut len = 0;
-        while let Some(child) = rest.next_if(|_| page.children.len() < 2 || len < goal) {
-            len += raw_len(&child);
-            page.children.push(child);
-        }
-        let key = page.children[0].key.clone();
-        let entries = page.children.iter().map(|child| child.entries).sum();
-        let content_bytes = page.children.iter().map(|child| child.content_bytes).sum();
-        let page = write_page(output, FrameKind::EntryPage, &EntryPage::Inner(page).encode(), compressor)?;
-        pages.push(Child { key, page, entries, content_bytes });
-    }
-    Ok(pages)
-}
-
-/// Writes the extent map of a file and returns its root page.
-pub(super) fn write_extent_map<W: Write>(
-    output: &mut Output<W>,
-    compressor: &mut Compressor,
-    segments: &[Segment],
-) -> Result<FrameRef> {
-    let mut children = Vec::new();
-    for part in segments.chunks(MAX_LIST_EXTENTS) {
-        let page = write_page(output, FrameKind::ExtentPage, &ExtentPage::Leaf(part.to_vec()).encode(), compressor)?;
-        children.push((page, part.iter().map(Segment::len).sum::<u64>()));
-    }
-    let inner = |level, part| ExtentPage::Inner(level, part).encode();
-    let parent = |part: &[(FrameRef, u64)], page| (page, part.iter().map(|child| child.1).sum());
-    let root = write_above(output, compressor, FrameKind::ExtentPage, children, inner, parent)?;
-    Ok(root.expect("a map has extents").0)
-}
-
 /// Returns the locations of the chunks that were written.
 pub(super) fn new_locations(index: &Index) -> Vec<ChunkLocation> {
     let new = index.chunks.iter().filter(|(_, placement)| placement.buffer != 0);
@@ -186,47 +111,101 @@ pub(super) fn new_locations(index: &Index) -> Vec<ChunkLocation> {
     new.map(placement).collect()
 }
 
-/// Writes a chunk run and returns its root page, or `None` if there are no chunks.
-pub(super) fn write_chunk_run<W: Write>(
-    output: &mut Output<W>,
-    compressor: &mut Compressor,
-    mut locations: Vec<ChunkLocation>,
-) -> Result<Option<FrameRef>> {
-    locations.sort_unstable();
-    let mut children = Vec::new();
-    for part in locations.chunks(CHUNK_LEAF) {
-        let page = write_page(output, FrameKind::ChunkPage, &ChunkPage::Leaf(part.to_vec()).encode(), compressor)?;
-        children.push((part[0].key, page, part.len() as u64));
-    }
-    let inner = |level, part| ChunkPage::Inner(level, part).encode();
-    let parent = |part: &[(u64, FrameRef, u64)], page| (part[0].0, page, part.iter().map(|child| child.2).sum());
-    let root = write_above(output, compressor, FrameKind::ChunkPage, children, inner, parent)?;
-    Ok(root.map(|root| root.1))
+pub(super) struct PageWriter<'a, W: Write> {
+    pub output: &'a mut Output<W>,
+    pub compressor: &'a mut Compressor,
+    pub sizes: PageSizes,
 }
 
-/// Writes the inner pages above the leaf pages `children`, `FANOUT` per page. Returns the root page
-/// as a child, or `None` if there are no leaf pages. `inner` encodes a page of a level; `parent`
-/// makes a child from the children of a page and its reference.
-fn write_above<W: Write, C: Clone>(
-    output: &mut Output<W>,
-    compressor: &mut Compressor,
-    kind: FrameKind,
-    mut children: Vec<C>,
-    inner: impl Fn(u8, Vec<C>) -> Vec<u8>,
-    parent: impl Fn(&[C], FrameRef) -> C,
-) -> Result<Option<C>> {
-    let mut level = 0;
-    while children.len() > 1 {
-        level = next_level(level)?;
-        let mut write = |part: &[C]| Ok(parent(part, write_page(output, kind, &inner(level, part.to_vec()), compressor)?));
-        children = children.chunks(FANOUT).map(&mut write).collect::<Result<_>>()?;
+impl<W: Write> PageWriter<'_, W> {
+    /// Compresses a page and writes it.
+    pub fn write(&mut self, kind: FrameKind, payload: &[u8]) -> Result<FrameRef> {
+        PackedPage::new(payload, self.compressor)?.write(self.output, kind)
     }
-    Ok(children.pop())
+
+    /// Writes the inner pages above `children`, which have level `level`. Returns the root page.
+    pub fn write_levels(&mut self, mut children: Vec<Child>, mut level: u8) -> Result<Option<FrameRef>> {
+        while children.len() > 1 {
+            level = next_level(level)?;
+            children = self.write_inner(children, level)?;
+        }
+        Ok(children.pop().map(|root| root.page))
+    }
+
+    /// Writes the inner pages of level `level` that hold `children`: one, or several of about the
+    /// same length.
+    pub fn write_inner(&mut self, children: Vec<Child>, level: u8) -> Result<Vec<Child>> {
+        // Offset, length, header checksum and counts take about 24 bytes.
+        let raw_len = |child: &Child| child.key.len() + 24;
+        let total: usize = children.iter().map(raw_len).sum();
+        // A slightly longer page is better than a second one.
+        let usual = self.sizes.inner;
+        let goal = if total <= usual + usual / 2 { total } else { total.div_ceil(total.div_ceil(usual)) };
+        let mut pages = Vec::new();
+        let mut rest = children.into_iter().peekable();
+        while rest.peek().is_some() {
+            let mut page = InnerPage { level, children: Vec::new() };
+            let mut len = 0;
+            while let Some(child) = rest.next_if(|_| page.children.len() < 2 || len < goal) {
+                len += raw_len(&child);
+                page.children.push(child);
+            }
+            let key = page.children[0].key.clone();
+            let page = EntryPage::Inner(page);
+            let PageTotals { entries, content_bytes, .. } = page.below();
+            let page = self.write(FrameKind::EntryPage, &page.encode())?;
+            pages.push(Child { key, page, entries, content_bytes });
+        }
+        Ok(pages)
+    }
+
+    /// Writes the extent map of a file and returns its root page.
+    pub fn write_extent_map(&mut self, segments: &[Segment]) -> Result<FrameRef> {
+        let mut children = Vec::new();
+        for part in segments.chunks(MAX_LIST_EXTENTS) {
+            let page = self.write(FrameKind::ExtentPage, &ExtentPage::Leaf(part.to_vec()).encode())?;
+            children.push((page, part.iter().map(Segment::len).sum::<u64>()));
+        }
+        let inner = |level, part| ExtentPage::Inner(level, part).encode();
+        let parent = |part: &[(FrameRef, u64)], page| (page, part.iter().map(|child| child.1).sum());
+        let root = self.write_above(FrameKind::ExtentPage, children, inner, parent)?;
+        Ok(root.expect("a map has extents").0)
+    }
+
+    /// Writes a chunk run and returns its root page, or `None` if there are no chunks.
+    pub fn write_chunk_run(&mut self, mut locations: Vec<ChunkLocation>) -> Result<Option<FrameRef>> {
+        locations.sort_unstable();
+        let mut children = Vec::new();
+        for part in locations.chunks(CHUNK_LEAF) {
+            let page = self.write(FrameKind::ChunkPage, &ChunkPage::Leaf(part.to_vec()).encode())?;
+            children.push((part[0].key, page, part.len() as u64));
+        }
+        let inner = |level, part| ChunkPage::Inner(level, part).encode();
+        let parent = |part: &[(u64, FrameRef, u64)], page| (part[0].0, page, part.iter().map(|child| child.2).sum());
+        let root = self.write_above(FrameKind::ChunkPage, children, inner, parent)?;
+        Ok(root.map(|root| root.1))
+    }
+
+    /// Writes the inner pages above the leaf pages `children`, `FANOUT` per page. Returns the root
+    /// page as a child, or `None` if there are no leaf pages. `inner` encodes a page of a level;
+    /// `parent` makes a child from the children of a page and its reference.
+    fn write_above<C: Clone>(
+        &mut self,
+        kind: FrameKind,
+        mut children: Vec<C>,
+        inner: impl Fn(u8, Vec<C>) -> Vec<u8>,
+        parent: impl Fn(&[C], FrameRef) -> C,
+    ) -> Result<Option<C>> {
+        let mut level = 0;
+        while children.len() > 1 {
+            level = next_level(level)?;
+            let mut write = |part: &[C]| Ok(parent(part, self.write(kind, &inner(level, part.to_vec()))?));
+            children = children.chunks(FANOUT).map(&mut write).collect::<Result<_>>()?;
+        }
+        Ok(children.pop())
+    }
 }
 
 fn next_level(level: u8) -> Result<u8> {
-    if level == MAX_LEVEL {
-        return Err(Error::Limit { what: "level of a page", found: u64::from(level) + 1, limit: MAX_LEVEL.into() });
-    }
-    Ok(level + 1)
+    limits::check("level of a page", u64::from(level) + 1, MAX_LEVEL.into()).map(|()| level + 1)
 }

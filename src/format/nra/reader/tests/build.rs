@@ -1,12 +1,11 @@
 //! A small writer with full control, for archives that the real writer does not create.
 
-use crate::content::HasContent as _;
 use std::collections::BTreeMap;
 
 use crate::block_index::{BlockIndex, Chunk};
 use crate::chunk_run::{ChunkLocation, ChunkPage};
 use crate::commit::Commit;
-use crate::content::{BlockRef, Content, Extent, FrameRef, Segment};
+use crate::content::{BlockRef, Content, EntryContent as _, Extent, FrameRef, Segment};
 use crate::entry_page::{Child, EntryPage, InnerPage, separator};
 use crate::footer::Footer;
 use crate::frame::{FrameHeader, FrameKind};
@@ -146,7 +145,7 @@ impl Builder {
         let block = self.bytes.len() as u64;
         let place = |(chunk, listed): (u32, &Chunk)| ChunkLocation { key: listed.digest.key(), block, chunk };
         self.places.extend((0..).zip(&chunks).map(place));
-        let block_index = BlockIndex { chunks, entries: std::mem::take(&mut self.records) }.encode().unwrap();
+        let block_index = BlockIndex { chunks, entries: std::mem::take(&mut self.records) }.encode();
         let (frame, header) = self.frame(FrameKind::Block, method, raw, &block_index);
         self.commit.stored_bytes += u64::from(header.stored_len);
         BlockRef {

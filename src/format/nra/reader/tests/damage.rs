@@ -1,12 +1,11 @@
 //! Damage affects only the damaged parts, and never causes wrong content.
 
-use crate::content::HasContent as _;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
-use crate::content::{Content, Segment};
+use crate::content::{Content, EntryContent as _, Segment};
 use crate::entry_page::{Child, EntryPage, InnerPage};
 use crate::frame::FrameKind;
 use crate::reader::NraReader;

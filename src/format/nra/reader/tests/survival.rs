@@ -5,13 +5,12 @@
 
 #![allow(clippy::single_range_in_vec_init, reason = "ranges that are zeroed are given as lists")]
 
-use crate::content::HasContent as _;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
 use crate::block_index::BlockIndex;
-use crate::content::{Content, Extent, Segment};
+use crate::content::{Content, EntryContent as _, Extent, Segment};
 use crate::footer::Footer;
 use crate::frame::{FrameHeader, FrameKind};
 use crate::layout::SUPERBLOCK_LEN;

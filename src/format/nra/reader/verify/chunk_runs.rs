@@ -4,11 +4,11 @@ use crate::chunk_run::ChunkPage;
 use crate::content::FrameRef;
 use crate::frame::{FrameKind, HEADER_LEN};
 use crate::reader::frames;
-use crate::reader::verify::damage_list::{DamageList, Finding};
+use crate::reader::verify::damage_list::DamageList;
 use crate::reader::verify::fingerprints;
 use crate::reader::verify::frame_survey::FrameSurvey;
 use crate::reader::window::Window;
-use nra_core::error::{Error, Result};
+use nra_core::error::Result;
 use nra_core::progress::Monitor;
 
 /// A page to read, with the first key, number of chunks and level that its parent records.
@@ -23,10 +23,10 @@ pub(super) fn check(
     survey: &FrameSurvey<'_>,
     runs: &[FrameRef],
     commit: u64,
-    damage_list: &mut DamageList,
+    damage: &mut DamageList,
     monitor: &dyn Monitor,
 ) -> Result<()> {
-    let count = survey.chunks.as_slice().len();
+    let count = survey.chunks.len();
     let mut listed = vec![0u64; count.div_ceil(64)];
     let mut whole = true;
     for run in runs {
@@ -37,28 +37,24 @@ pub(super) fn check(
             monitor.check()?;
             let offset = next.page.offset;
             room = room.saturating_sub(1);
-            let again = || Error::corrupt(FrameKind::ChunkPage.name(), offset, "it is referred to too often");
+            let again = || FrameKind::ChunkPage.corrupt(offset, "it is referred to too often");
             let page = if room == 0 { Err(again()) } else { load(window, &next) };
             match page {
                 Ok(ChunkPage::Leaf(locations)) => {
                     if last.is_some_and(|last| last >= locations[0]) {
-                        damage_list.add(Finding::new(
-                            FrameKind::ChunkPage.name(),
-                            offset,
-                            "it does not follow the preceding page",
-                        ));
+                        damage.report(FrameKind::ChunkPage.name(), offset, "it does not follow the preceding page");
                     }
                     last = locations.last().copied();
                     let mut unknown = 0u64;
                     for chunk in &locations {
-                        match survey.chunks.position(fingerprints::chunk(chunk.key, chunk.block, chunk.chunk.into())) {
-                            Some(index) => listed[index / 64] |= 1 << (index % 64),
-                            None => unknown += 1,
+                        match survey.chunks.binary_search(&fingerprints::chunk(chunk.key, chunk.block, chunk.chunk.into())) {
+                            Ok(index) => listed[index / 64] |= 1 << (index % 64),
+                            Err(_) => unknown += 1,
                         }
                     }
                     if unknown > 0 && survey.is_complete {
                         let detail = format!("{unknown} of its chunks do not exist");
-                        damage_list.add(Finding::new(FrameKind::ChunkPage.name(), offset, detail));
+                        damage.report(FrameKind::ChunkPage.name(), offset, detail);
                     }
                 }
                 Ok(ChunkPage::Inner(level, children)) => {
@@ -66,7 +62,7 @@ pub(super) fn check(
                     stack.extend(children.into_iter().rev().map(next));
                 }
                 Err(error) => {
-                    damage_list.add(Finding::from_error(error, FrameKind::ChunkPage.name(), offset)?);
+                    damage.report_error(error, FrameKind::ChunkPage.name(), offset)?;
                     (whole, last) = (false, None);
                     if room == 0 {
                         break;
@@ -78,24 +74,23 @@ pub(super) fn check(
     let found: usize = listed.iter().map(|bits| usize::try_from(bits.count_ones()).unwrap_or_default()).sum();
     if whole && found < count {
         let detail = format!("its chunk runs omit {} of {count} chunks", count - found);
-        damage_list.add(Finding::new(FrameKind::Commit.name(), commit, detail));
+        damage.report(FrameKind::Commit.name(), commit, detail);
     }
     Ok(())
 }
 
 fn load(window: &Window, next: &PendingPage) -> Result<ChunkPage> {
-    let corrupt = |detail: String| Error::corrupt(FrameKind::ChunkPage.name(), next.page.offset, detail);
-    let frame = frames::follow(window, FrameKind::ChunkPage, next.page)?;
-    let page = ChunkPage::parse(&frame.payload).map_err(corrupt)?;
-    let found = match &page {
-        ChunkPage::Leaf(locations) => (locations[0].key, locations.len() as u64, 0),
-        ChunkPage::Inner(level, children) => (children[0].0, children.iter().map(|child| child.2).sum(), *level),
+    let page = frames::parse(window, FrameKind::ChunkPage, next.page, ChunkPage::parse)?;
+    let first_key = match &page {
+        ChunkPage::Leaf(locations) => locations[0].key,
+        ChunkPage::Inner(_, children) => children[0].0,
     };
-    if next.expected.is_some_and(|expected| expected != found) {
-        return Err(corrupt(format!(
-            "first key, chunks and level are {found:x?}, expected {:x?}",
-            next.expected.unwrap_or_default()
-        )));
+    let found = (first_key, page.chunk_count(), page.level());
+    match next.expected.filter(|expected| *expected != found) {
+        Some(expected) => {
+            let detail = format!("first key, chunks and level are {found:x?}, expected {expected:x?}");
+            Err(FrameKind::ChunkPage.corrupt(next.page.offset, detail))
+        }
+        None => Ok(page),
     }
-    Ok(page)
 }

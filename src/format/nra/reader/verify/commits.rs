@@ -12,24 +12,24 @@ use nra_core::error::{Error, Result};
 use nra_core::progress::Monitor;
 
 /// Checks superblock and commit slots against the last footer, if there is one.
-pub(super) fn superblock(window: &Window, footer: Option<&Footer>, damage_list: &mut DamageList) -> Result<()> {
+pub(super) fn superblock(window: &Window, footer: Option<&Footer>, damage: &mut DamageList) -> Result<()> {
     let parsed = window.superblock();
     let (superblock, damaged) = match parsed {
         Ok(parsed) => parsed,
         Err(Error::Unsupported { found, .. }) => {
-            damage_list.add(Finding::new("superblock", 0, format!("its version is {found}")));
+            damage.report("superblock", 0, format!("its version is {found}"));
             return Ok(());
         }
         Err(error) => {
-            damage_list.add(Finding::from_error(error, "superblock", 0)?);
+            damage.report_error(error, "superblock", 0)?;
             return Ok(());
         }
     };
     if footer.is_some_and(|footer| footer.required != superblock.required) {
-        damage_list.add(Finding::new("superblock", 0, "its required features differ from those of the footer"));
+        damage.report("superblock", 0, "its required features differ from those of the footer");
     }
     for slot in damaged {
-        damage_list.add(Finding::new("commit slot", CommitSlot::offset(slot), "neither empty nor valid"));
+        damage.report("commit slot", CommitSlot::offset(slot), "neither empty nor valid");
     }
     for (index, slot) in superblock.slots.iter().enumerate() {
         let Some(slot) = slot else { continue };
@@ -43,38 +43,28 @@ pub(super) fn superblock(window: &Window, footer: Option<&Footer>, damage_list: 
                 format!("it says that commit {} ends at offset {}, but there is no footer: {why}", slot.number, slot.end)
             }
         };
-        damage_list.add(Finding::new("commit slot", CommitSlot::offset(index), detail));
+        damage.report("commit slot", CommitSlot::offset(index), detail);
     }
     Ok(())
 }
 
 /// Returns the footer that ends at `end`. Reports a damaged one.
-pub(super) fn footer(window: &Window, end: u64, damage_list: &mut DamageList) -> Result<Option<Footer>> {
+pub(super) fn footer(window: &Window, end: u64, damage: &mut DamageList) -> Result<Option<Footer>> {
     match window.footer_before(end) {
         Ok(footer) => Ok(Some(footer)),
         Err(error) => {
             let finding = Finding::from_error(error, "footer", end.saturating_sub(FOOTER_LEN as u64))?;
-            damage_list.add(Finding { structure: "footer", ..finding });
+            damage.add(Finding { structure: "footer", ..finding });
             Ok(None)
         }
     }
 }
 
 /// Checks the archive attributes and the commits before `commit`, whose bytes end at `end`.
-pub(super) fn commits(
-    window: &Window,
-    commit: &Commit,
-    end: u64,
-    damage_list: &mut DamageList,
-    monitor: &dyn Monitor,
-) -> Result<()> {
+pub(super) fn commits(window: &Window, commit: &Commit, end: u64, damage: &mut DamageList, monitor: &dyn Monitor) -> Result<()> {
     if let Some(attributes) = commit.attributes {
-        let parsed = frames::follow(window, FrameKind::Attributes, attributes).and_then(|frame| {
-            let corrupt = |detail| Error::corrupt(FrameKind::Attributes.name(), attributes.offset, detail);
-            parse_attributes(&frame.payload).map(drop).map_err(corrupt)
-        });
-        if let Err(error) = parsed {
-            damage_list.add(Finding::from_error(error, FrameKind::Attributes.name(), attributes.offset)?);
+        if let Err(error) = frames::parse(window, FrameKind::Attributes, attributes, parse_attributes) {
+            damage.report_error(error, FrameKind::Attributes.name(), attributes.offset)?;
         }
     }
     let mut before = commit.previous;
@@ -84,7 +74,7 @@ pub(super) fn commits(
             Ok(place) => before = place.commit.previous,
             Err(error) => {
                 let offset = before.map_or(end, |before| before.offset);
-                damage_list.add(Finding::from_error(error, FrameKind::Commit.name(), offset)?);
+                damage.report_error(error, FrameKind::Commit.name(), offset)?;
             }
         }
     }

@@ -74,6 +74,16 @@ impl DamageList {
         id
     }
 
+    /// As [`Self::add`], from the parts of a finding.
+    pub(super) fn report(&mut self, structure: &'static str, offset: u64, detail: impl Into<String>) -> DamageId {
+        self.add(Finding::new(structure, offset, detail))
+    }
+
+    /// As [`Self::add`], from an error: see [`Finding::from_error`].
+    pub(super) fn report_error(&mut self, error: Error, structure: &'static str, offset: u64) -> Result<DamageId> {
+        Finding::from_error(error, structure, offset).map(|finding| self.add(finding))
+    }
+
     /// Records that a damage makes an entry unreadable.
     pub(super) fn add_entry(&mut self, id: DamageId, path: &EntryPath) {
         let damage = &mut self.damage[id];
@@ -101,15 +111,7 @@ impl DamageList {
     pub(super) fn finish(mut self) -> Vec<Damage> {
         self.damage.sort_by_key(|damage| damage.offset);
         if self.further > 0 {
-            let detail = format!("{} more findings are not listed", self.further);
-            self.damage.push(Damage {
-                structure: "archive".into(),
-                offset: 0,
-                detail,
-                entries: Vec::new(),
-                entry_count: 0,
-                is_certain: true,
-            });
+            self.damage.push(Damage::new("archive", 0, format!("{} more findings are not listed", self.further)));
         }
         self.damage
     }
@@ -188,7 +190,6 @@ fn fingerprint(block: &BlockRef) -> u64 {
     xxh3_64(&bytes)
 }
 
-/// Returns whether an extent overlaps one of the ranges.
 pub(super) fn overlaps(extent: &Extent, ranges: &[Range<u64>]) -> bool {
     let (start, end) = (u64::from(extent.offset), u64::from(extent.offset) + extent.len);
     ranges.iter().any(|range| range.start < end && start < range.end)

@@ -1,14 +1,13 @@
 //! Checks of the entry tree and the content of its entries.
 
-use crate::content::HasContent as _;
 use std::collections::HashMap;
 use std::vec;
 
-use crate::content::{Content, Extent, FrameRef, Segment};
+use crate::content::{Content, EntryContent as _, Extent, FrameRef, Segment};
 use crate::entry_page::{Child, EntryPage};
 use crate::extent_map::ExtentPage;
 use crate::frame::{FrameKind, HEADER_LEN};
-use crate::reader::extent_map::LeafOrder;
+use crate::reader::extent_map::{LeafOrder, check_totals};
 use crate::reader::verify::damage_list::{BlockDamage, BlockLookup, DamageId, DamageList, Finding, overlaps};
 use crate::reader::verify::fingerprints;
 use crate::reader::verify::frame_survey::FrameSurvey;
@@ -27,7 +26,7 @@ use nra_core::progress::{Counter, Monitor};
 pub(super) struct EntryCheck<'a> {
     reader: &'a NraReader,
     survey: &'a FrameSurvey<'a>,
-    damage_list: &'a mut DamageList,
+    damage: &'a mut DamageList,
     monitor: &'a dyn Monitor,
     verdict: &'a mut Verdict,
     pub(super) files: u64,
@@ -42,14 +41,14 @@ impl<'a> EntryCheck<'a> {
     pub(super) fn new(
         reader: &'a NraReader,
         survey: &'a FrameSurvey<'a>,
-        damage_list: &'a mut DamageList,
+        damage: &'a mut DamageList,
         monitor: &'a dyn Monitor,
         verdict: &'a mut Verdict,
     ) -> Self {
         Self {
             reader,
             survey,
-            damage_list,
+            damage,
             monitor,
             verdict,
             files: 0,
@@ -86,17 +85,17 @@ impl<'a> EntryCheck<'a> {
             && self.links.differs(key)
         {
             let detail = format!("{} differs from the first entry of its link group, {}", entry.path, entry.link_group);
-            damage_ids.push(self.damage_list.add(Finding::new("entry record", record, detail)));
+            damage_ids.push(self.damage.report("entry record", record, detail));
         }
         damage_ids.sort_unstable();
         damage_ids.dedup();
-        damage_ids.into_iter().for_each(|id| self.damage_list.add_entry(id, &entry.path));
+        damage_ids.into_iter().for_each(|id| self.damage.add_entry(id, &entry.path));
         Ok(())
     }
 
     /// Records that entries cannot be listed.
     pub(super) fn page(&mut self, error: Error) -> Result<()> {
-        self.damage_list.add(Finding::from_error(error, FrameKind::EntryPage.name(), 0)?);
+        self.damage.report_error(error, FrameKind::EntryPage.name(), 0)?;
         Ok(())
     }
 
@@ -107,14 +106,12 @@ impl<'a> EntryCheck<'a> {
             BlockLookup::Good => None,
             BlockLookup::Nothing => Some(match self.survey.gap_at(place) {
                 Some(id) => {
-                    self.damage_list.set_structure(id, "block header");
+                    self.damage.set_structure(id, "block header");
                     id
                 }
-                None => self.damage_list.add(Finding::new("block header", place, "the index says that a block starts here")),
+                None => self.damage.report("block header", place, "the index says that a block starts here"),
             }),
-            BlockLookup::Other => {
-                Some(self.damage_list.add(Finding::new("block header", place, "its header contradicts the index")))
-            }
+            BlockLookup::Other => Some(self.damage.report("block header", place, "its header contradicts the index")),
             BlockLookup::Flawed(BlockDamage::Lost(id)) => Some(*id),
             BlockLookup::Flawed(BlockDamage::Ranges(id, ranges)) => overlaps(extent, ranges).then_some(*id),
             BlockLookup::Flawed(BlockDamage::Doubtful(id)) => {
@@ -131,7 +128,8 @@ impl<'a> EntryCheck<'a> {
     fn check_uncompressed(&mut self, entry: &Entry, extent: &Extent, sum: u32, record: u64) -> Result<Option<DamageId>> {
         // Uncompressed content has its own checksum, whatever is wrong with the rest of its block.
         let fingerprint = fingerprints::uncompressed_content(extent.block.offset, extent.offset.into(), extent.len, sum);
-        let read = match self.survey.uncompressed.contains(fingerprint) {
+        let is_known = self.survey.uncompressed.binary_search(&fingerprint).is_ok();
+        let read = match is_known {
             true => Ok(()),
             false => self.reader.with_uncompressed(extent, sum, 0, extent.len, |_| Ok(())),
         };
@@ -141,10 +139,10 @@ impl<'a> EntryCheck<'a> {
             (Some(_), BlockLookup::Flawed(BlockDamage::Lost(id) | BlockDamage::Doubtful(id) | BlockDamage::Ranges(id, _))) => {
                 Ok(Some(*id))
             }
-            (Some(finding), BlockLookup::Good) => Ok(Some(self.damage_list.add(finding))),
-            (None, BlockLookup::Good) if self.survey.is_complete && !self.survey.uncompressed.contains(fingerprint) => {
+            (Some(finding), BlockLookup::Good) => Ok(Some(self.damage.add(finding))),
+            (None, BlockLookup::Good) if self.survey.is_complete && !is_known => {
                 let detail = format!("the uncompressed extent of {} is not one whole chunk of a block of codec none", entry.path);
-                self.damage_list.add(Finding::new("entry record", record, detail));
+                self.damage.report("entry record", record, detail);
                 Ok(None)
             }
             (None, _) => Ok(None),
@@ -161,7 +159,7 @@ impl<'a> EntryCheck<'a> {
         if header.codec == Codec::None && matches!(self.reader.chunk_digest(extent), Ok(Some(_))) {
             let detail =
                 format!("the content of {} is one whole chunk of a block of codec none, but not recorded in form 2", entry.path);
-            self.damage_list.add(Finding::new("entry record", record, detail));
+            self.damage.report("entry record", record, detail);
         }
         Ok(())
     }
@@ -193,21 +191,17 @@ impl<'a> EntryCheck<'a> {
                     room = left;
                     self.map_page(page, content_bytes, level)
                 }
-                None => Err(Error::corrupt(FrameKind::ExtentPage.name(), page.offset, "it is referred to too often")),
+                None => Err(FrameKind::ExtentPage.corrupt(page.offset, "it is referred to too often")),
             };
             match found {
                 Ok(ExtentPage::Leaf(segments)) => {
                     if ordered && let Err(error) = order.follow(page.offset) {
                         ordered = false;
-                        damage_ids.push(self.damage_list.add(Finding::from_error(
-                            error,
-                            FrameKind::ExtentPage.name(),
-                            page.offset,
-                        )?));
+                        damage_ids.push(self.damage.report_error(error, FrameKind::ExtentPage.name(), page.offset)?);
                     }
                     if last.as_ref().is_some_and(|last| are_one(last, &segments[0])) {
                         let detail = "its first extent or hole continues the last one of the preceding page";
-                        self.damage_list.add(Finding::new(FrameKind::ExtentPage.name(), page.offset, detail));
+                        self.damage.report(FrameKind::ExtentPage.name(), page.offset, detail);
                     }
                     for segment in &segments {
                         if let Segment::Data(extent) = segment {
@@ -221,8 +215,7 @@ impl<'a> EntryCheck<'a> {
                     stack.extend(children.into_iter().rev().map(|(page, bytes)| (page, bytes, Some(level - 1))));
                 }
                 Err(error) => {
-                    let finding = Finding::from_error(error, FrameKind::ExtentPage.name(), page.offset)?;
-                    damage_ids.push(self.damage_list.add(finding));
+                    damage_ids.push(self.damage.report_error(error, FrameKind::ExtentPage.name(), page.offset)?);
                     (last, whole) = (None, false);
                     if room == 0 {
                         return Ok(());
@@ -232,23 +225,19 @@ impl<'a> EntryCheck<'a> {
         }
         if whole && count <= MAX_LIST_EXTENTS {
             let detail = format!("an extent map of {count} extents and holes, which would fit a list");
-            self.damage_list.add(Finding::new(FrameKind::ExtentPage.name(), root.offset, detail));
+            self.damage.report(FrameKind::ExtentPage.name(), root.offset, detail);
         }
         Ok(())
     }
 
     fn map_page(&self, page: FrameRef, content_bytes: u64, level: Option<u8>) -> Result<ExtentPage> {
-        let corrupt = |detail: String| Error::corrupt(FrameKind::ExtentPage.name(), page.offset, detail);
-        let frame = frames::follow(&self.reader.window, FrameKind::ExtentPage, page)?;
-        let parsed = ExtentPage::parse(&frame.payload).map_err(corrupt)?;
-        let (found_level, found_bytes) = match &parsed {
-            ExtentPage::Leaf(segments) => (0, segments.iter().map(Segment::len).sum::<u64>()),
-            ExtentPage::Inner(level, children) => (*level, children.iter().map(|child| child.1).sum()),
+        let parsed = frames::parse(&self.reader.window, FrameKind::ExtentPage, page, ExtentPage::parse)?;
+        let found_bytes = match &parsed {
+            ExtentPage::Leaf(segments) => segments.iter().map(Segment::len).sum(),
+            ExtentPage::Inner(_, children) => children.iter().map(|child| child.1).sum(),
         };
-        if level.is_some_and(|level| level != found_level) || found_bytes != content_bytes {
-            return Err(corrupt(format!("level {found_level} with {found_bytes} content bytes, {content_bytes} expected")));
-        }
-        Ok(parsed)
+        let checked = check_totals((parsed.level(), found_bytes), level, content_bytes);
+        checked.map(|()| parsed).map_err(|detail| FrameKind::ExtentPage.corrupt(page.offset, detail))
     }
 }
 
@@ -289,7 +278,6 @@ impl<'a> TreeCheck<'a> {
         }
     }
 
-    /// Returns the number of files.
     pub(super) fn files(&self) -> u64 {
         self.check.files
     }
@@ -319,12 +307,10 @@ impl<'a> TreeCheck<'a> {
     }
 
     fn load(&mut self, child: &Child, level: Option<u8>) -> Result<EntryPage> {
-        let corrupt = |detail: String| Error::corrupt(FrameKind::EntryPage.name(), child.page.offset, detail);
+        let corrupt = |detail: String| FrameKind::EntryPage.corrupt(child.page.offset, detail);
         self.room = self.room.checked_sub(1).ok_or_else(|| corrupt("it is referred to too often".into()))?;
-        let frame = frames::follow(&self.check.reader.window, FrameKind::EntryPage, child.page)?;
-        let page = EntryPage::parse(&frame.payload).map_err(corrupt)?;
-        child.check(page.below(), level).map_err(corrupt)?;
-        Ok(page)
+        let page = frames::parse(&self.check.reader.window, FrameKind::EntryPage, child.page, EntryPage::parse)?;
+        child.check(page.below(), level).map(|()| page).map_err(corrupt)
     }
 
     fn leaf(&mut self, child: &Child, entries: Vec<Entry>) -> Result<()> {
@@ -338,14 +324,14 @@ impl<'a> TreeCheck<'a> {
             }
             self.check.entry(entry, place)?;
         }
-        let greatest = self.check.reader.state.as_ref().map_or(u64::MAX, |(commit, _)| commit.link_groups);
+        let greatest = self.check.reader.commit.as_ref().map_or(u64::MAX, |(commit, _)| commit.link_groups);
         if let Some(entry) = entries.iter().find(|entry| entry.link_group > greatest) {
             let detail = format!("{} is in link group {}, above the highest, {greatest}", entry.path, entry.link_group);
-            self.check.damage_list.add(Finding::new("entry record", place, detail));
+            self.check.damage.report("entry record", place, detail);
         }
         if let Some(entry) = orphan {
             let detail = format!("{} lies in no directory of the archive", entry.path);
-            self.check.damage_list.add(Finding::new("entry record", place, detail));
+            self.check.damage.report("entry record", place, detail);
         }
         self.check_records(&entries, place);
         self.last = entries.last().map(|entry| entry.path.as_bytes().to_vec());
@@ -363,7 +349,7 @@ impl<'a> TreeCheck<'a> {
         }
         if self.last.as_ref().is_some_and(|last| !compare(last, path).is_lt()) {
             let detail = format!("its first entry {} does not follow the last one of the preceding page", first.path);
-            self.check.damage_list.add(Finding::new(FrameKind::EntryPage.name(), place, detail));
+            self.check.damage.report(FrameKind::EntryPage.name(), place, detail);
             return;
         }
         let separates = |key: &[u8]| match &self.last {
@@ -372,7 +358,7 @@ impl<'a> TreeCheck<'a> {
         };
         if let Some((_, holder)) = keys.iter().find(|(key, _)| !separates(key)) {
             let detail = format!("its key for the page of {} does not separate it from the preceding entries", first.path);
-            self.check.damage_list.add(Finding::new(FrameKind::EntryPage.name(), *holder, detail));
+            self.check.damage.report(FrameKind::EntryPage.name(), *holder, detail);
         }
     }
 
@@ -412,14 +398,14 @@ impl<'a> TreeCheck<'a> {
                 missing.len(),
                 first.path
             );
-            self.check.damage_list.add(Finding::new("entry record", place, detail));
+            self.check.damage.report("entry record", place, detail);
         }
     }
 
     /// Continues with the entries below a damaged page that block indexes record.
     fn check_below_damaged_page(&mut self, child: &Child, finding: Finding) -> Result<()> {
         let place = child.page.offset;
-        let id = self.check.damage_list.add(finding);
+        let id = self.check.damage.add(finding);
         let end = self.number.saturating_add(child.entries);
         let mut found = 0;
         self.check.from_tree = false;
@@ -436,7 +422,7 @@ impl<'a> TreeCheck<'a> {
                 }
             }
         }
-        self.check.damage_list.add_unnamed_entries(id, child.entries.saturating_sub(found));
+        self.check.damage.add_unnamed_entries(id, child.entries.saturating_sub(found));
         self.number = end;
         (self.last, self.in_doubt, self.is_complete) = (None, true, false);
         self.keys.clear();

@@ -1,46 +1,15 @@
 //! Fingerprints: 64 bits that stand for a record, a chunk or uncompressed content. They allow
 //! comparing statements without keeping them.
 
-use crate::content::HasContent as _;
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::content::{BlockRef, Content, Extent, Segment};
+use crate::content::{BlockRef, Content, EntryContent as _, Extent, Segment};
 use crate::records::form;
 use nra_core::entry::{Entry, Metadata};
 
-/// Fingerprints of one type, 8 bytes each. They are sorted before lookups.
-#[derive(Default)]
-pub(super) struct Fingerprints {
-    fingerprints: Vec<u64>,
-}
-
-impl Fingerprints {
-    pub(super) fn extend(&mut self, fingerprints: Vec<u64>) {
-        self.fingerprints.extend(fingerprints);
-    }
-
-    pub(super) fn sort(&mut self) {
-        use rayon::slice::ParallelSliceMut;
-        self.fingerprints.par_sort_unstable();
-    }
-
-    pub(super) fn position(&self, fingerprint: u64) -> Option<usize> {
-        self.fingerprints.binary_search(&fingerprint).ok()
-    }
-
-    pub(super) fn contains(&self, fingerprint: u64) -> bool {
-        self.position(fingerprint).is_some()
-    }
-
-    pub(super) fn as_slice(&self) -> &[u64] {
-        &self.fingerprints
-    }
-}
-
-/// Fingerprints of a path and its record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RecordFingerprint {
     path: u64,
@@ -150,7 +119,6 @@ pub(super) fn records(entries: &[Entry], own: Option<(u64, u64)>) -> Vec<RecordF
         .collect()
 }
 
-/// Returns the fingerprint of the last record of each path.
 pub(super) fn last_records(entries: &[Entry], own: (u64, u64)) -> Vec<RecordFingerprint> {
     let mut records = records(entries, Some(own));
     sort(&mut records);

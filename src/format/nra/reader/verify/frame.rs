@@ -7,7 +7,6 @@ use std::sync::Arc;
 use crate::block_index::BlockIndex;
 use crate::chunk_run::ChunkPage;
 use crate::commit::{Commit, parse_attributes};
-use crate::content::BlockRef;
 use crate::entry_page::EntryPage;
 use crate::extent_map::ExtentPage;
 use crate::frame::{FrameHeader, FrameKind};
@@ -30,13 +29,6 @@ pub(super) struct Job {
     pub(super) dictionary: Option<Result<Arc<Dictionary>, DamageId>>,
 }
 
-impl Job {
-    pub(super) fn block_ref(&self) -> BlockRef {
-        let FrameHeader { raw_len, stored_len, pad_len, .. } = self.start.header;
-        BlockRef { offset: self.offset, raw_len, stored_len, pad_len, header_checksum: self.start.header_checksum }
-    }
-}
-
 /// Damage of the payload of a block. Numbers are indexes of findings.
 pub(super) enum PayloadFault {
     /// The whole payload is unreadable.
@@ -45,7 +37,6 @@ pub(super) enum PayloadFault {
     Doubtful(usize),
     /// These chunks do not match their digests.
     Chunks(usize, Vec<Range<u64>>),
-    /// The dictionary is lost.
     Dictionary(DamageId),
 }
 
@@ -72,10 +63,6 @@ impl Report {
 }
 
 /// Checks everything in a frame after its header.
-///
-/// # Errors
-///
-/// Errors that are not about the file.
 pub(super) fn check(window: &Window, job: &Job, depth: Depth) -> Result<Report> {
     let Job { offset, start, .. } = job;
     let header = &start.header;

@@ -22,7 +22,7 @@ mod tests;
 use std::collections::BTreeSet;
 
 use crate::commit::Commit;
-use crate::content::Segment;
+use crate::content::Extent;
 use crate::entry_page::Child;
 use crate::frame::FrameKind;
 use crate::reader::window::Window;
@@ -52,60 +52,55 @@ pub(super) fn run(
 
 fn verify_archive(reader: &NraReader, depth: Depth, monitor: &dyn Monitor) -> Result<Verdict> {
     let window = &reader.window;
-    let (mut damage_list, mut verdict) = (DamageList::default(), Verdict::default());
+    let (mut damage, mut verdict) = (DamageList::default(), Verdict::default());
     monitor.expect(Counter::Bytes, reader.info.chunk_bytes.unwrap_or_default());
     monitor.expect(Counter::Entries, reader.info.entries);
     let recovery = recovery::find_at_end(window.source())?;
-    let end = match &reader.state {
+    let end = match &reader.commit {
         Some((_, end)) => *end,
-        None => recovery.map_or(window.file_len(), |recovery_header| recovery_header.protected),
+        None => recovery.map_or(window.file_len(), |layout| layout.protected),
     };
     let end = end.min(window.file_len());
-    let footer = commits::footer(window, end, &mut damage_list)?;
-    commits::superblock(window, footer.as_ref(), &mut damage_list)?;
+    let footer = commits::footer(window, end, &mut damage)?;
+    commits::superblock(window, footer.as_ref(), &mut damage)?;
     // Bytes after an earlier commit that is checked do not matter; only those after the newest
     // commit do. The reader reports stray bytes as a remark, not as damage.
     let more = end < window.file_len() && reader.is_newest;
-    let is_protected = recovery.is_some_and(|recovery_header| recovery_header.protected == end);
+    let is_protected = recovery.is_some_and(|layout| layout.protected == end);
     if more && !is_protected && reader.trailing_remark.is_none() {
         let detail = format!("{} bytes between the last commit and the footer at the end are damaged", window.file_len() - end);
-        damage_list.add(Finding::new(FrameKind::Recovery.name(), end, detail));
+        damage.report(FrameKind::Recovery.name(), end, detail);
     }
     let mut survey = FrameSurvey::new(window, depth);
-    survey.check_all(end, &mut damage_list, monitor)?;
+    survey.check_all(end, &mut damage, monitor)?;
     verdict.blocks = survey.blocks.len();
     let commit_offset = footer.map_or(end, |footer| footer.commit_offset);
-    if let Some((commit, _)) = &reader.state {
-        commits::commits(window, commit, end, &mut damage_list, monitor)?;
-        chunk_runs::check(window, &survey, &commit.runs, commit_offset, &mut damage_list, monitor)?;
+    if let Some((commit, _)) = &reader.commit {
+        commits::commits(window, commit, end, &mut damage, monitor)?;
+        chunk_runs::check(window, &survey, &commit.runs, commit_offset, &mut damage, monitor)?;
     }
-    let check = EntryCheck::new(reader, &survey, &mut damage_list, monitor, &mut verdict);
-    match (&reader.state, &reader.root) {
+    let check = EntryCheck::new(reader, &survey, &mut damage, monitor, &mut verdict);
+    match (&reader.commit, &reader.root) {
         (Some((commit, _)), Root::EntryPage(root)) => {
             let mut tree = TreeCheck::new(check);
             tree.run(Child { key: Box::default(), ..root.clone() })?;
             let (files, is_complete) = (tree.files(), tree.is_complete);
             if is_complete {
-                check_sums(commit, &survey, files, commit_offset, &mut damage_list);
+                check_sums(commit, &survey, files, commit_offset, &mut damage);
             }
         }
         _ => check_entries(reader, check, &|_| true, monitor)?,
     }
     // Recovery data without its end is worth a search if there is something to restore.
-    if recovery.is_some() || more || !damage_list.is_empty() {
-        check_recovery_data(window, &mut verdict, &mut damage_list, monitor)?;
+    if recovery.is_some() || more || !damage.is_empty() {
+        check_recovery_data(window, &mut verdict, &mut damage, monitor)?;
     }
-    verdict.damage = damage_list.finish();
+    verdict.damage = damage.finish();
     Ok(verdict)
 }
 
 /// Checks recovery data, and the protected bytes against it.
-fn check_recovery_data(
-    window: &Window,
-    verdict: &mut Verdict,
-    damage_list: &mut DamageList,
-    monitor: &dyn Monitor,
-) -> Result<()> {
+fn check_recovery_data(window: &Window, verdict: &mut Verdict, damage: &mut DamageList, monitor: &dyn Monitor) -> Result<()> {
     let Some(report) = recovery::check(window.source(), monitor)? else { return Ok(()) };
     verdict.restorable = Some(report.is_restorable());
     if !report.recovery_is_whole {
@@ -113,17 +108,17 @@ fn check_recovery_data(
             0 => "it is damaged".to_owned(),
             damaged => format!("{damaged} of its shards are damaged"),
         };
-        damage_list.add(Finding::new(FrameKind::Recovery.name(), report.recovery_header.protected, detail));
+        damage.report(FrameKind::Recovery.name(), report.recovery_header.protected, detail);
     }
-    if report.damaged_shards > 0 && damage_list.is_empty() {
+    if report.damaged_shards > 0 && damage.is_empty() {
         let place = report.damaged.first().map_or(0, |run| run.0);
-        damage_list.add(Finding::new("archive", place, "the bytes differ from those that the recovery data protects"));
+        damage.report("archive", place, "the bytes differ from those that the recovery data protects");
     }
     Ok(())
 }
 
 /// Compares the totals of the commit with the frames.
-fn check_sums(commit: &Commit, survey: &FrameSurvey<'_>, files: u64, offset: u64, damage_list: &mut DamageList) {
+fn check_sums(commit: &Commit, survey: &FrameSurvey<'_>, files: u64, offset: u64, damage: &mut DamageList) {
     let mut recorded = vec![("files", commit.files, files)];
     if survey.is_complete {
         recorded.extend([
@@ -139,7 +134,7 @@ fn check_sums(commit: &Commit, survey: &FrameSurvey<'_>, files: u64, offset: u64
         .map(|(what, recorded, found)| format!("{what}: {recorded} recorded, {found} found"))
         .collect();
     if !wrong.is_empty() {
-        damage_list.add(Finding::new(FrameKind::Commit.name(), offset, wrong.join("; ")));
+        damage.report(FrameKind::Commit.name(), offset, wrong.join("; "));
     }
 }
 
@@ -167,7 +162,7 @@ fn verify_selected(
     select: &(dyn Fn(&Entry) -> bool + Sync),
     monitor: &dyn Monitor,
 ) -> Result<Verdict> {
-    let (mut damage_list, mut verdict) = (DamageList::default(), Verdict::default());
+    let (mut damage, mut verdict) = (DamageList::default(), Verdict::default());
     let mut blocks = BTreeSet::new();
     let mut expected = 0;
     for entry in reader.entries(0..reader.info.entries) {
@@ -178,24 +173,22 @@ fn verify_selected(
             continue;
         }
         expected += 1;
-        let mut visit = |segment: &Segment, _| {
-            if let Segment::Data(extent) = segment {
-                blocks.insert(extent.block.offset);
-            }
+        let mut visit = |extent: &Extent| {
+            blocks.insert(extent.block.offset);
             monitor.check()
         };
-        if let Err(error) = reader.each_segment(&entry, 0..entry.size, &mut visit) {
+        if let Err(error) = reader.each_extent(&entry, &mut visit) {
             Finding::from_error(error, FrameKind::ExtentPage.name(), entry.position().0)?;
         }
     }
     monitor.expect(Counter::Entries, expected);
     let mut survey = FrameSurvey::new(&reader.window, depth);
-    survey.check_blocks(blocks.into_iter(), &mut damage_list, monitor)?;
+    survey.check_blocks(blocks.into_iter(), &mut damage, monitor)?;
     // Only some block indexes were read.
     survey.is_complete = false;
     verdict.blocks = survey.blocks.len();
-    let check = EntryCheck::new(reader, &survey, &mut damage_list, monitor, &mut verdict);
+    let check = EntryCheck::new(reader, &survey, &mut damage, monitor, &mut verdict);
     check_entries(reader, check, select, monitor)?;
-    verdict.damage = damage_list.finish();
+    verdict.damage = damage.finish();
     Ok(verdict)
 }

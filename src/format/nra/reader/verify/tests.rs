@@ -2,7 +2,6 @@
 
 mod contradictions;
 
-use crate::content::HasContent as _;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -11,7 +10,7 @@ use proptest::prelude::*;
 use crate::block_index::{BlockIndex, Chunk};
 use crate::chunk_run::{ChunkLocation, ChunkPage};
 use crate::commit::Commit;
-use crate::content::{BlockRef, Content, Extent, FrameRef, Segment};
+use crate::content::{BlockRef, Content, EntryContent as _, Extent, FrameRef, Segment};
 use crate::entry_page::{Child, EntryPage, InnerPage, separator};
 use crate::extent_map::ExtentPage;
 use crate::footer::{FOOTER_LEN, Footer};

@@ -1,7 +1,6 @@
 //! Random changes, commits and compactions, compared with a map of paths. Every commit must match
 //! the map at that time.
 
-use crate::content::HasContent as _;
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
@@ -10,6 +9,7 @@ use super::disk::{Disk, NewFile, source};
 use super::*;
 use crate::changes::Change as Difference;
 use crate::compact::compact;
+use crate::content::EntryContent as _;
 use crate::reader::NraReader;
 use crate::revert::revert;
 use crate::writer::pages::PageSizes;

@@ -13,8 +13,7 @@ mod structure;
 
 use super::*;
 use crate::commit::parse_attributes;
-use crate::content::HasContent as _;
-use crate::content::{Content, Segment};
+use crate::content::{Content, EntryContent as _, Segment};
 use crate::frame::{FrameKind, HEADER_LEN};
 use crate::writer::chunk_buffer::MAX_WEIGHT;
 use nra_core::codec::{Method, looks_incompressible};

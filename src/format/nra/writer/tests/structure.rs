@@ -1,12 +1,11 @@
 //! Takes archives apart with the structures of the format alone, and checks everything on the way.
 
-use crate::content::HasContent as _;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::block_index::BlockIndex;
 use crate::chunk_run::{ChunkLocation, ChunkPage};
 use crate::commit::Commit;
-use crate::content::{Content, FrameRef, Segment};
+use crate::content::{Content, EntryContent as _, FrameRef, Segment};
 use crate::entry_page::EntryPage;
 use crate::extent_map::ExtentPage;
 use crate::footer::{FOOTER_LEN, Footer};

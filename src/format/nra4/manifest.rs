@@ -76,7 +76,6 @@ pub(super) struct Chunk {
 }
 
 pub(super) struct Manifest {
-    /// Whether the file is of version 1.
     pub(super) is_version_1: bool,
     pub(super) name: String,
     pub(super) encrypted: bool,
@@ -104,7 +103,6 @@ pub(super) struct ResolvedRecipes {
     ends: Vec<u64>,
 }
 
-/// The chunks of one file.
 #[derive(Clone)]
 pub(super) struct Recipe<'a> {
     chunks: Cow<'a, [u32]>,
@@ -220,7 +218,6 @@ impl Manifest {
         hash.map(|hash| blake3::Hash::from_bytes(hash.bytes).to_hex().to_string()).unwrap_or_default()
     }
 
-    /// Returns the range of a file's recipe in `recipes`.
     pub(super) fn recipe_range(&self, file: u64) -> Range<usize> {
         let file = usize::try_from(file).expect("numbers of files are indexes");
         let start = if file == 0 { 0 } else { self.recipe_ends[file - 1] as usize };

@@ -3,9 +3,8 @@
 //! Values are passed to serde's visitors. Skipping a value needs no recursion, so that nesting is
 //! limited by the visitors of the records.
 
-use std::fmt;
-
-use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::value::Error as DecodeError;
+use serde::de::{Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, forward_to_deserialize_any};
 
 use nra_core::error::Error;
@@ -90,7 +89,7 @@ impl<'s> MessagePackReader<'s> {
         }
         let left = self.end - self.next;
         if ((len - buffered) as u64) > left {
-            return Err(DecodeError::new("unexpected end"));
+            return Err(DecodeError::custom("unexpected end"));
         }
         self.buffer.copy_within(self.start..self.filled, 0);
         (self.start, self.filled) = (0, buffered);
@@ -100,7 +99,7 @@ impl<'s> MessagePackReader<'s> {
         }
         if let Err(error) = self.source.read_exact_at(self.next, &mut self.buffer[buffered..][..wanted]) {
             self.error = Some(error);
-            return Err(DecodeError::new("read failed"));
+            return Err(DecodeError::custom("read failed"));
         }
         self.next += wanted as u64;
         self.filled += wanted;
@@ -118,7 +117,7 @@ impl<'s> MessagePackReader<'s> {
                 Marker::Map(len) => (0, u64::from(len) * 2),
                 _ => (0, 0),
             };
-            left = left.checked_add(values).ok_or_else(|| DecodeError::new("too many values"))?;
+            left = left.checked_add(values).ok_or_else(|| DecodeError::custom("too many values"))?;
             self.skip_bytes(len)?;
         }
         Ok(())
@@ -144,7 +143,7 @@ impl<'s> MessagePackReader<'s> {
             0x90..=0x9f => Marker::Array((first & 15).into()),
             0xa0..=0xbf => Marker::Text((first & 31).into()),
             0xc0 => Marker::Nil,
-            0xc1 => return Err(DecodeError::new("invalid byte c1")),
+            0xc1 => return Err(DecodeError::custom("invalid byte c1")),
             0xc2 | 0xc3 => Marker::Bool(first == 0xc3),
             0xc4 => Marker::Bytes(u8::from_be_bytes(self.read_array()?).into()),
             0xc5 => Marker::Bytes(u16::from_be_bytes(self.read_array()?).into()),
@@ -176,7 +175,7 @@ impl<'s> MessagePackReader<'s> {
     }
 
     fn read_text(&mut self, len: u32) -> Result<&str, DecodeError> {
-        std::str::from_utf8(self.read(len as usize)?).map_err(|_| DecodeError::new("text is not UTF-8"))
+        std::str::from_utf8(self.read(len as usize)?).map_err(|_| DecodeError::custom("text is not UTF-8"))
     }
 }
 
@@ -193,30 +192,6 @@ enum Marker {
     Map(u32),
     /// A value of an extension type: length of type and content.
     Extension(u32),
-}
-
-/// The reason why bytes cannot be decoded.
-#[derive(Debug)]
-pub(super) struct DecodeError(Box<str>);
-
-impl DecodeError {
-    fn new(text: impl Into<Box<str>>) -> Self {
-        Self(text.into())
-    }
-}
-
-impl fmt::Display for DecodeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for DecodeError {}
-
-impl serde::de::Error for DecodeError {
-    fn custom<T: fmt::Display>(text: T) -> Self {
-        Self::new(text.to_string())
-    }
 }
 
 impl<'de> Deserializer<'de> for &mut MessagePackReader<'_> {
@@ -242,7 +217,7 @@ impl<'de> Deserializer<'de> for &mut MessagePackReader<'_> {
                 let value = visitor.visit_map(&mut elements)?;
                 elements.expect_end().map(|()| value)
             }
-            Marker::Extension(_) => Err(DecodeError::new("unsupported extension type")),
+            Marker::Extension(_) => Err(DecodeError::custom("unsupported extension type")),
         }
     }
 
@@ -301,7 +276,7 @@ struct Elements<'w, 's> {
 impl Elements<'_, '_> {
     /// Returns an error unless all elements were read.
     fn expect_end(&self) -> Result<(), DecodeError> {
-        if self.remaining == 0 { Ok(()) } else { Err(DecodeError::new("too many elements in a list")) }
+        if self.remaining == 0 { Ok(()) } else { Err(DecodeError::custom("too many elements in a list")) }
     }
 }
 
@@ -326,11 +301,7 @@ impl<'de> MapAccess<'de> for &mut Elements<'_, '_> {
     type Error = DecodeError;
 
     fn next_key_seed<K: serde::de::DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, DecodeError> {
-        if self.remaining == 0 {
-            return Ok(None);
-        }
-        self.remaining -= 1;
-        seed.deserialize(&mut *self.reader).map(Some)
+        self.next_element_seed(seed)
     }
 
     fn next_value_seed<T: serde::de::DeserializeSeed<'de>>(&mut self, seed: T) -> Result<T::Value, DecodeError> {

@@ -304,7 +304,6 @@ impl Shard {
 
 /// The entries that a remark is about.
 struct AffectedEntries {
-    /// Number of the first entry.
     first: usize,
     /// Number of entries, at least 1.
     count: usize,

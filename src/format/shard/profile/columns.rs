@@ -113,7 +113,6 @@ pub struct Columns {
 }
 
 impl Columns {
-    /// Reads the schema.
     pub fn read(shard: &Shard, problems: &mut Vec<String>) -> Result<Self> {
         let schema = named_json(shard, SCHEMA, true, problems)?;
         let column = |value: &Value| Column {

@@ -50,7 +50,6 @@ struct Series {
     problem: Option<String>,
 }
 
-/// The description of an episode.
 pub struct Episode {
     steps: Option<u64>,
     facts: Description,

@@ -12,16 +12,13 @@ use nra_core::error::Result;
 /// Name of the entry with the chunks of an episode.
 const CHUNKS_ENTRY: &str = "meta/manifest";
 
-/// A manifest.
 pub struct Manifest {
-    /// The list of files in the metadata.
     files: Value,
     /// The list of chunks of an episode.
     chunks: Value,
 }
 
 impl Manifest {
-    /// Reads the manifest.
     pub fn read(shard: &Shard, metadata: &Value, problems: &mut Vec<String>) -> Result<Self> {
         Ok(Self { files: metadata["manifest"].clone(), chunks: named_json(shard, CHUNKS_ENTRY, false, problems)? })
     }

@@ -76,7 +76,6 @@ const ENTRY_KEYS: [(&str, &str); 13] = [
 /// The time that Go writes if there is none.
 const NO_TIME: &str = "0001-01-01T00:00:00Z";
 
-/// Describes files of one role.
 trait RoleReader: Send + Sync {
     /// Describes an entry. Returns `None` if its name and type have no meaning in this role.
     fn describe_entry(&self, shard: &Shard, number: usize) -> Result<Option<Description>>;

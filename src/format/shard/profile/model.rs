@@ -32,7 +32,6 @@ pub fn read_tensor(shard: &Shard, number: usize) -> Result<Option<Tensor>> {
     }
 }
 
-/// Describes a tensor.
 pub fn describe_tensor(tensor: &Tensor) -> Description {
     let mut table = Description::new("TensorV1", &[]);
     table.array(tensor.elements.clone());

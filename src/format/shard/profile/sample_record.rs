@@ -11,7 +11,6 @@ use nra_core::description::Description;
 /// Largest number of fields that are kept.
 pub const MAX_FIELDS: usize = 200;
 
-/// The description of a record.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SampleRecord {
     /// Format of the record.
@@ -25,7 +24,6 @@ pub struct SampleRecord {
 }
 
 impl SampleRecord {
-    /// Adds a field.
     pub fn add_field(&mut self, name: &str, kind: String) {
         if self.fields.len() < MAX_FIELDS {
             self.fields.push((name.to_owned(), kind));
@@ -85,7 +83,7 @@ pub fn parse(bytes: &[u8], is_whole: bool) -> Result<SampleRecord, String> {
     }
     let record = RefCell::new(SampleRecord { format: "JSON", ..SampleRecord::default() });
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
-    let top = RecordVisitor(&record).deserialize(&mut deserializer);
+    let top = ValueVisitor(Some(&record)).deserialize(&mut deserializer);
     let top = top.and_then(|kind| deserializer.end().map(|()| kind));
     let mut record = record.into_inner();
     match top {
@@ -101,18 +99,8 @@ pub fn parse(bytes: &[u8], is_whole: bool) -> Result<SampleRecord, String> {
     Ok(record)
 }
 
-/// Visits the record. Its fields are stored in the cell, so that they are kept if the end is missing.
-struct RecordVisitor<'a>(&'a RefCell<SampleRecord>);
-
-impl<'de> DeserializeSeed<'de> for RecordVisitor<'_> {
-    type Value = ValueType;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<ValueType, D::Error> {
-        deserializer.deserialize_any(ValueVisitor(Some(self.0)))
-    }
-}
-
-/// Visits any value. Fields of an object are stored in the cell, if there is one.
+/// Visits any value. Fields of an object are stored in the cell, if there is one, so that they are
+/// kept if the end is missing.
 struct ValueVisitor<'a>(Option<&'a RefCell<SampleRecord>>);
 
 impl<'de> DeserializeSeed<'de> for ValueVisitor<'_> {
@@ -123,6 +111,14 @@ impl<'de> DeserializeSeed<'de> for ValueVisitor<'_> {
     }
 }
 
+macro_rules! scalars {
+    ($($visit:ident($type:ty) => $name:literal),*) => {
+        $(fn $visit<E>(self, _: $type) -> Result<ValueType, E> {
+            Ok(ValueType::of($name))
+        })*
+    };
+}
+
 impl<'de> Visitor<'de> for ValueVisitor<'_> {
     type Value = ValueType;
 
@@ -130,25 +126,13 @@ impl<'de> Visitor<'de> for ValueVisitor<'_> {
         f.write_str("any value")
     }
 
-    fn visit_bool<E>(self, _: bool) -> Result<ValueType, E> {
-        Ok(ValueType::of("bool"))
-    }
-
-    fn visit_i64<E>(self, _: i64) -> Result<ValueType, E> {
-        Ok(ValueType::of("int"))
-    }
-
-    fn visit_u64<E>(self, _: u64) -> Result<ValueType, E> {
-        Ok(ValueType::of("int"))
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<ValueType, E> {
-        Ok(ValueType::of("float"))
-    }
-
-    fn visit_str<E>(self, _: &str) -> Result<ValueType, E> {
-        Ok(ValueType::of("string"))
-    }
+    scalars!(
+        visit_bool(bool) => "bool",
+        visit_i64(i64) => "int",
+        visit_u64(u64) => "int",
+        visit_f64(f64) => "float",
+        visit_str(&str) => "string"
+    );
 
     fn visit_unit<E>(self) -> Result<ValueType, E> {
         Ok(ValueType::of("null"))

@@ -15,7 +15,6 @@ const PREFIX_LEN: usize = 64 << 10;
 /// Longest summary of the fields, bytes.
 const MAX_SUMMARY_LEN: usize = 100;
 
-/// The description of the samples in the metadata.
 pub struct Samples {
     facts: Value,
 }
@@ -39,7 +38,6 @@ fn read_record(shard: &Shard, number: usize) -> Result<Option<SampleRecord>> {
 }
 
 impl Samples {
-    /// Returns the description from the metadata.
     pub fn new(metadata: &Value) -> Self {
         Self { facts: metadata["sample_shard"].clone() }
     }

@@ -30,7 +30,6 @@ const TYPES: [(Option<u8>, &str, u64, &str); 18] = [
     (Some(0x14), "binary", 1, "binary"),
 ];
 
-/// Returns the name of the type with this number.
 pub fn type_of(code: u8) -> Option<&'static str> {
     TYPES.iter().find(|(other, ..)| *other == Some(code)).map(|(_, name, ..)| *name)
 }
@@ -40,12 +39,10 @@ pub fn size_of(dtype: &str) -> Option<u64> {
     TYPES.iter().find(|(_, name, ..)| *name == dtype).map(|(_, _, size, _)| *size)
 }
 
-/// Returns the short name of a type.
 pub fn short_type(name: &str) -> &str {
     TYPES.iter().find(|(.., long)| *long == name).map_or(name, |(_, short, ..)| short)
 }
 
-/// The header of a tensor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tensor {
     /// Type and sizes.

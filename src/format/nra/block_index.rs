@@ -36,7 +36,6 @@ pub(crate) struct ChunkList {
     starts: Vec<u32>,
 }
 
-/// A block index.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct BlockIndex {
     /// Chunks in the order of the payload.
@@ -132,7 +131,6 @@ impl ChunkList {
     }
 }
 
-/// Returns the chunks and the bytes of the record list.
 fn parse_parts(bytes: &[u8], raw_len: u32) -> Result<(Vec<Chunk>, Vec<u8>), Malformed> {
     let mut cursor = Cursor::new(bytes);
     let count = cursor.count("chunks", bytes.len() / DIGEST_LEN)?;

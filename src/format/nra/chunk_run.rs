@@ -11,7 +11,6 @@ use nra_core::wire::{Cursor, Malformed, put_bytes, put_uv};
 /// Largest key: 40 bits.
 pub const MAX_KEY: u64 = (1 << 40) - 1;
 
-/// The location of a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ChunkLocation {
     /// Key of the digest ([`Digest::key`](nra_core::digest::Digest::key)), 40 bits.
@@ -22,7 +21,6 @@ pub struct ChunkLocation {
     pub chunk: u32,
 }
 
-/// A page of a chunk run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChunkPage {
     /// Locations, sorted by key, then by block and number.

@@ -25,9 +25,7 @@ pub(crate) struct Commit {
     pub number: u64,
     /// Time of the commit, if it is recorded.
     pub time: Option<Timestamp>,
-    /// Number of entries.
     pub entries: u64,
-    /// Number of files.
     pub files: u64,
     /// Sum of the sizes of all files, bytes.
     pub content_bytes: u64,
@@ -35,15 +33,11 @@ pub(crate) struct Commit {
     pub chunk_bytes: u64,
     /// Sum of the stored payloads of all blocks, bytes.
     pub stored_bytes: u64,
-    /// Number of blocks.
     pub blocks: u64,
-    /// Number of chunks.
     pub chunks: u64,
-    /// Root page of the entry tree.
     pub entry_root: Option<FrameRef>,
     /// The preceding commit.
     pub previous: Option<FrameRef>,
-    /// Archive attributes.
     pub attributes: Option<FrameRef>,
     /// Highest link group number in use; 0 = none.
     pub link_groups: u64,
@@ -95,7 +89,6 @@ impl Commit {
         bytes
     }
 
-    /// Parses the payload of a commit frame.
     pub(crate) fn parse(payload: &[u8]) -> Result<Self, Malformed> {
         let mut cursor = Cursor::new(payload);
         let fixed: [u8; FIXED_LEN] = cursor.array()?;

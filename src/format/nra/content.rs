@@ -15,7 +15,6 @@ pub struct FrameRef {
     pub offset: u64,
     /// Frame length, bytes.
     pub length: u64,
-    /// Header checksum of the frame.
     pub header_checksum: u64,
 }
 
@@ -38,7 +37,6 @@ pub struct BlockRef {
 /// A range of bytes in the raw payload of one block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Extent {
-    /// The block.
     pub block: BlockRef,
     /// Offset in the raw payload.
     pub offset: u32,

@@ -20,7 +20,6 @@ pub const INNER_TARGET: usize = 32 << 10;
 /// Level of leaf pages.
 const LEAF: u8 = 0;
 
-/// A page of the entry tree.
 #[derive(Debug, Clone, PartialEq)]
 pub enum EntryPage {
     /// Entries in path order.
@@ -29,7 +28,6 @@ pub enum EntryPage {
     Inner(InnerPage),
 }
 
-/// An inner page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InnerPage {
     /// Level; 1 is the parent level of leaf pages.
@@ -38,13 +36,11 @@ pub struct InnerPage {
     pub children: Vec<Child>,
 }
 
-/// Reference to a child page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Child {
     /// Shortest prefix of the first path below the page that is greater than the last path before
     /// it; empty for the first child.
     pub key: Box<[u8]>,
-    /// Reference to the page.
     pub page: FrameRef,
     /// Number of entries below the page.
     pub entries: u64,
@@ -55,9 +51,7 @@ pub struct Child {
 /// Level and totals of a page, computed from the page itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PageTotals {
-    /// Level of the page.
     pub level: u8,
-    /// Number of entries.
     pub entries: u64,
     /// Sum of the sizes of the files, bytes.
     pub content_bytes: u64,

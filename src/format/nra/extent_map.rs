@@ -11,7 +11,6 @@ use nra_core::wire::{Cursor, Malformed, put_bytes, put_uv};
 /// Most children of an inner page.
 pub const MAX_CHILDREN: usize = 4_096;
 
-/// A page of an extent map.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ExtentPage {
     /// Extents and holes in order, 1 to 1,024.

@@ -19,13 +19,10 @@ pub const FOOTER_MAGIC: [u8; 8] = *b"NRATAIL\n";
 pub(crate) struct Footer {
     /// Features that a reader must support.
     pub required: u32,
-    /// Offset of the commit frame.
     pub commit_offset: u64,
-    /// Frame length of the commit frame.
     pub commit_length: u64,
     /// Offset and frame length of the newest key frame; zeros if the archive is not encrypted.
     pub keys: (u64, u64),
-    /// Number of the commit.
     pub number: u64,
 }
 
@@ -36,7 +33,6 @@ impl Footer {
         self.commit_offset + self.commit_length + FOOTER_LEN as u64
     }
 
-    /// Returns the bytes of the footer at file offset `offset`.
     pub(crate) fn encode(&self, offset: u64) -> [u8; FOOTER_LEN] {
         let mut bytes = [0; FOOTER_LEN];
         footer::MAGIC.put(&mut bytes, FOOTER_MAGIC);
@@ -52,7 +48,6 @@ impl Footer {
         bytes
     }
 
-    /// Parses the footer at file offset `offset`.
     pub(crate) fn parse(bytes: &[u8; FOOTER_LEN], offset: u64) -> Result<Self> {
         let corrupt = |detail: String| Error::corrupt("footer", offset, detail);
         if footer::MAGIC.get(bytes) != FOOTER_MAGIC {

@@ -27,7 +27,6 @@ pub const FEATURES: &[(&str, u32, &str)] = &[("required", 0, "encryption")];
 
 const COMMIT_SLOTS: [Field<COMMIT_SLOT_LEN>; 2] = [superblock::COMMIT_SLOT_A, superblock::COMMIT_SLOT_B];
 
-/// The superblock.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Superblock {
     /// Features that a reader must support.
@@ -43,14 +42,12 @@ pub(crate) struct Superblock {
 /// A commit slot: where the file ended at some commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CommitSlot {
-    /// Number of the commit.
     pub number: u64,
     /// Length of the file at that commit.
     pub end: u64,
 }
 
 impl Superblock {
-    /// Returns the bytes of the superblock.
     pub fn encode(&self) -> [u8; SUPERBLOCK_LEN] {
         let mut bytes = [0; SUPERBLOCK_LEN];
         superblock::MAGIC.put(&mut bytes, MAGIC);
@@ -114,7 +111,6 @@ impl Superblock {
 }
 
 impl CommitSlot {
-    /// Returns the bytes of the commit slot at file offset `offset`.
     pub fn encode(&self, offset: u64) -> [u8; COMMIT_SLOT_LEN] {
         let mut bytes = [0; COMMIT_SLOT_LEN];
         commit_slot::MAGIC.put(&mut bytes, COMMIT_SLOT_MAGIC);

@@ -47,7 +47,6 @@ pub(crate) struct BaseCommit {
     pub trailing_bytes: u64,
 }
 
-/// A chunk that the archive stores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct StoredChunk {
     pub block: BlockRef,

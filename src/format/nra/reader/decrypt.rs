@@ -64,7 +64,6 @@ impl FrameDecryptor {
         tried.iter().map(|session| session.frame_key(offset, REQUIRED_ENCRYPTION)).find(|key| key.mac == header_checksum)
     }
 
-    /// Checks the payload of a key frame of this archive.
     pub(super) fn check_keys(&self, payload: &[u8], offset: u64, commit: u64) -> Result<()> {
         let keys = KeyFrame::parse(payload).map_err(|detail| FrameKind::Keys.corrupt(offset, detail))?;
         keys.unlock_with(self.keyring.archive_key(), KeyPlace { offset, commit }).map(drop)

@@ -58,7 +58,6 @@ pub(super) enum Seek<'a> {
 
 /// A leaf page and its position among the entries.
 pub(super) struct LeafPosition {
-    /// Number of its first entry.
     pub(super) first: u64,
     /// Content bytes before it.
     pub(super) bytes: u64,
@@ -368,7 +367,6 @@ impl NraReader {
         child.check(page.below(), level).map(|()| page).map_err(corrupt)
     }
 
-    /// Returns the leaf page with this entry number.
     pub(super) fn leaf_at(&self, number: u64) -> Result<LeafPosition> {
         self.leaf(Seek::Number(number), true).map_err(|lost| lost.error)
     }

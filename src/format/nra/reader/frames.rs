@@ -164,7 +164,6 @@ pub(super) fn at(window: &Window, kind: FrameKind, offset: u64, guess: usize) ->
     Ok(Frame { reference, header: start.header, salt: start.salt, payload })
 }
 
-/// Reads the dictionary at `offset`.
 pub(super) fn dictionary(window: &Window, offset: u64) -> Result<Dictionary> {
     /// Bytes read at first. Writers create no longer dictionaries.
     const GUESS: usize = HEADER_LEN + (32 << 10);

@@ -160,7 +160,6 @@ pub(super) fn unlock(window: &mut Window, with: Unlock<'_>, recover: bool) -> Re
     Err(damage.filter(|_| !is_wrong).unwrap_or(Error::WrongKey))
 }
 
-/// Unlocks the key frame at `offset`.
 fn open_keys(window: &Window, offset: u64, with: Unlock<'_>, work: &mut PasswordWork) -> Result<FrameDecryptor> {
     let (keys, place) = read_keys(window, offset)?;
     let at = KeyPlace { offset, commit: place.commit };

@@ -81,7 +81,6 @@ pub struct NraReader {
     is_newest: bool,
     /// The remark about bytes after it, if there are any.
     trailing_remark: Option<String>,
-    /// Whether a later commit is lost.
     lost_later: bool,
     /// Whether something in the archive is damaged. The open commit may be unaffected.
     recovered: bool,

@@ -92,7 +92,6 @@ impl Window {
         Ok(array)
     }
 
-    /// Fills `buffer` from `offset`.
     pub(super) fn fill(&self, structure: &'static str, offset: u64, buffer: &mut [u8]) -> Result<()> {
         self.check(structure, offset, buffer.len())?;
         self.read_exact_at(offset, buffer)

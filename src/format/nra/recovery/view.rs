@@ -47,7 +47,6 @@ impl<'a> View<'a> {
         Ok(self.header(offset)?.is_some_and(|header| plain(&header) || header.starts_with(&SEALED_SYNC)))
     }
 
-    /// Returns the footer that ends at `end`.
     pub fn footer_before(self, end: u64) -> Result<Footer> {
         let offset = end.saturating_sub(FOOTER_LEN as u64);
         let mut bytes = [0; FOOTER_LEN];

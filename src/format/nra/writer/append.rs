@@ -299,7 +299,6 @@ impl<W: Write + Send> Writer<W> {
         self.insert_in_group(entry, ContentSource::Resolved, [0; 3], group)
     }
 
-    /// Returns the chunk of the base with this digest, if there is one.
     pub(super) fn find_in_base(&mut self, bytes: &[u8], digest: Digest) -> Result<Option<ChunkId>> {
         let Some(base) = &self.base else { return Ok(None) };
         let found = base.reader.find_chunk(&base.newest.commit.runs, &digest)?;

@@ -119,7 +119,6 @@ impl<W: Write> BlockWriter<W> {
         }
     }
 
-    /// Returns a writer for pages.
     pub fn pages(&mut self) -> Result<PageWriter<'_, W>> {
         Ok(PageWriter { output: &mut self.output, compressor: self.compressors.pages()?, sizes: self.sizes })
     }

@@ -64,7 +64,6 @@ impl ChunkTable {
         Ok(id)
     }
 
-    /// Returns the chunk with `digest`, if there is one.
     pub fn find(&self, digest: &Digest) -> Option<ChunkId> {
         self.by_digest.get(digest).copied()
     }

@@ -25,7 +25,6 @@ pub(crate) struct CopiedBlock<'a> {
 }
 
 impl<W: Write + Send> Writer<W> {
-    /// Returns whether this commit has a chunk with this digest.
     pub(crate) fn has_chunk(&self, digest: &Digest) -> bool {
         self.index.chunks.find(digest).is_some()
     }

@@ -191,7 +191,6 @@ impl Index {
         self.groups.get_mut(usize::try_from(index).ok()?)
     }
 
-    /// Adds a chunk of the base.
     pub fn add_base_chunk(&mut self, digest: Digest, stored: StoredChunk, checksum: u32) -> Result<ChunkId> {
         let id = self.chunks.insert(digest, stored.raw_len, 0)?;
         let blocks = &mut self.blocks;

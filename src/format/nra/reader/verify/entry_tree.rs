@@ -241,7 +241,6 @@ impl<'a> EntryCheck<'a> {
     }
 }
 
-/// Checks the pages of the entry tree.
 pub(super) struct TreeCheck<'a> {
     check: EntryCheck<'a>,
     /// Number of the first entry below the next page.

@@ -133,7 +133,6 @@ impl<'a> FrameSurvey<'a> {
         Ok(())
     }
 
-    /// Returns the damage at the offset of a frame.
     pub(super) fn gap_at(&self, offset: u64) -> Option<DamageId> {
         let next = self.gaps.partition_point(|(range, _)| range.start <= offset);
         let (range, id) = self.gaps.get(next.checked_sub(1)?)?;

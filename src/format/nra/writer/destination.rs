@@ -34,16 +34,6 @@ pub struct AppendDestination {
     committed: Arc<AtomicBool>,
 }
 
-impl std::fmt::Debug for AppendDestination {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("AppendDestination")
-            .field("base", &self.base)
-            .field("at", &self.at)
-            .field("prepared", &self.prepared)
-            .finish()
-    }
-}
-
 impl AppendDestination {
     /// Prepares to write after `base`. Nothing is written yet.
     pub(super) fn new(store: Arc<dyn Store>, base: &BaseCommit, committed: Arc<AtomicBool>) -> Self {
@@ -100,12 +90,6 @@ impl Write for AppendDestination {
 pub struct FileDestination {
     store: Arc<dyn Store>,
     at: u64,
-}
-
-impl std::fmt::Debug for FileDestination {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("FileDestination").field("at", &self.at).finish()
-    }
 }
 
 impl FileDestination {

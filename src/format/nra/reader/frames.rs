@@ -165,7 +165,7 @@ pub(super) fn at(window: &Window, kind: FrameKind, offset: u64, guess: usize) ->
 }
 
 pub(super) fn dictionary(window: &Window, offset: u64) -> Result<Dictionary> {
-    /// Bytes read at first. Writers create no longer dictionaries.
+    /// Bytes read at first. Writers do not create longer dictionaries.
     const GUESS: usize = HEADER_LEN + (32 << 10);
     let frame = at(window, FrameKind::Dictionary, offset, GUESS)?;
     Dictionary::new(frame.payload).map_err(|detail| FrameKind::Dictionary.corrupt(offset, detail))

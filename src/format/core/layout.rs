@@ -119,3 +119,31 @@ structure! {
         RESERVED_B = "reserved_b": 112, 16;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_little_endian_at_their_offset() {
+        let field: Field<4> = Field { offset: 2 };
+        let mut structure = [9; 8];
+        field.put_number(&mut structure, 0x0102_0304_u32);
+        assert_eq!(structure, [9, 9, 4, 3, 2, 1, 9, 9]);
+        assert_eq!(field.get(&structure), [4, 3, 2, 1]);
+        assert_eq!(field.number::<u32>(&structure), 0x0102_0304);
+        field.put(&mut structure, [0, 0, 1, 0]);
+        assert!(!field.is_zero(&structure));
+        field.put(&mut structure, [0; 4]);
+        assert!(field.is_zero(&structure));
+        assert_eq!(structure, [9, 9, 0, 0, 0, 0, 9, 9]);
+    }
+
+    #[test]
+    fn signed_numbers_round_trip() {
+        let (field, mut structure) = (Field::<8> { offset: 0 }, [0; 8]);
+        field.put_number(&mut structure, -2_i64);
+        assert_eq!(structure, [0xfe, 255, 255, 255, 255, 255, 255, 255]);
+        assert_eq!(field.number::<i64>(&structure), -2);
+    }
+}

@@ -79,6 +79,12 @@ mod tests {
     use super::*;
 
     #[test]
+    fn debug_output_names_the_encoding() {
+        let debug = |name| format!("{:?}", NameEncoding::named(name).unwrap());
+        assert_eq!([debug("850"), debug("latin1")], ["cp850", "windows-1252"]);
+    }
+
+    #[test]
     fn named_accepts_usual_spellings() {
         for (name, bytes, text) in [
             ("cp437", &b"\x81ber"[..], "über"),
@@ -90,6 +96,10 @@ mod tests {
             ("cp932", b"\x93\xfa\x96{", "日本"),
             ("Shift_JIS", b"\x93\xfa\x96{", "日本"),
             ("gbk", b"\xd6\xd0", "中"),
+            ("936", b"\xd6\xd0", "中"),
+            ("cp949", b"\xc7\xd1", "한"),
+            ("cp950", b"\xa4\xa4", "中"),
+            ("cp65001", "ü".as_bytes(), "ü"),
             ("koi8-r", b"\xe1", "А"),
             ("latin1", b"\xfc", "ü"),
             ("utf8", "ü".as_bytes(), "ü"),

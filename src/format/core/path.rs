@@ -291,6 +291,72 @@ impl fmt::Display for Quoted<'_> {
 mod tests {
     use super::*;
 
+    proptest::proptest! {
+        #[test]
+        fn paths_split_and_join_like_a_list_of_names(names in proptest::collection::vec("[a-c]{1,3}", 1..6)) {
+            let join = |names: &[String]| EntryPath::try_from(names.join("/").as_str()).ok();
+            let path = join(&names).unwrap();
+            let (name, parents) = names.split_last().unwrap();
+            assert_eq!(path.as_bytes(), names.join("/").as_bytes());
+            assert_eq!(path.as_ref(), path.as_bytes());
+            assert_eq!(path.name(), name.as_bytes());
+            assert_eq!(path.parent(), join(parents));
+            assert_eq!(path.components().collect::<Vec<_>>(), names.iter().map(|name| name.as_bytes()).collect::<Vec<_>>());
+            let above: Vec<_> = (1..names.len()).rev().map(|count| join(&names[..count]).unwrap()).collect();
+            assert_eq!(path.above().collect::<Vec<_>>(), above);
+            assert_eq!(path.join(b"d").unwrap().parent().as_ref(), Some(&path));
+            assert_eq!(path.to_string(), names.join("/"));
+        }
+
+        #[test]
+        fn order_and_subtrees_follow_components(
+            a in proptest::collection::vec("[!-0a]{1,9}", 1..4), b in proptest::collection::vec("[!-0a]{1,9}", 1..4)
+        ) {
+            let valid = |names: &[String]| names.iter().all(|name| !name.contains('/') && !["." , ".."].contains(&name.as_str()));
+            proptest::prop_assume!(valid(&a) && valid(&b));
+            let (left, right) = (EntryPath::try_from(a.join("/").as_str()).unwrap(), EntryPath::try_from(b.join("/").as_str()).unwrap());
+            assert_eq!(left.cmp(&right), a.cmp(&b));
+            assert_eq!(left.partial_cmp(&right), Some(a.cmp(&b)));
+            assert_eq!(left.is_below(&right), a.len() > b.len() && a.starts_with(&b));
+        }
+    }
+
+    #[test]
+    fn names_that_only_share_a_prefix_are_not_below() {
+        let path = |text| EntryPath::try_from(text).unwrap();
+        assert!(path("a/b").is_below(&path("a")));
+        assert!(!path("ab").is_below(&path("a")));
+        assert!(!path("a").is_below(&path("a")));
+        assert!(!path("b/c").is_below(&path("a")));
+    }
+
+    #[test]
+    fn join_rejects_invalid_components() {
+        let path = EntryPath::try_from("a").unwrap();
+        assert_eq!(path.join(b"..").unwrap_err(), PathError::DotComponent);
+        assert_eq!(path.join(b"").unwrap_err(), PathError::EmptyComponent);
+    }
+
+    #[test]
+    fn normal_removes_slashes_and_dots_at_the_ends() {
+        for (typed, expected) in [
+            ("a", "a"),
+            ("./a", "a"),
+            ("/a/", "a"),
+            ("././/a//", "a"),
+            (".", ""),
+            ("./", ""),
+            ("/", ""),
+            ("", ""),
+            (".a", ".a"),
+            ("a/.", "a/."),
+            ("..", ".."),
+            ("a/./b", "a/./b"),
+        ] {
+            assert_eq!(normal(typed.as_bytes()), expected.as_bytes(), "{typed:?}");
+        }
+    }
+
     #[test]
     fn first_returns_leading_components() {
         let path = EntryPath::try_from("a/bc/d").unwrap();

@@ -130,7 +130,7 @@ fn key_encrypts_output_of_plain_input() {
     expect(at, &["convert", "first.nra", "first.tar.gz"], 0);
     for input in ["first.nra", "first.tar.gz"] {
         let stderr = expect(at, &["convert", input, "sealed.nra", "-f", "--password", "x"], 0);
-        assert!(stderr.contains("it is not encrypted, so the key encrypts"), "{stderr}");
+        assert!(stderr.contains("the input is not encrypted; the key encrypts the output"), "{stderr}");
         expect(at, &["list", "sealed.nra"], 5);
         // The key opens the encrypted input.
         let stderr = expect(at, &["convert", "sealed.nra", "plain.nra", "-f", "--password", "x"], 0);

@@ -105,7 +105,7 @@ fn names_are_escaped_everywhere() {
         story.then(keys).sees(title).sees(shown);
         story.then("esc");
     }
-    story.then("y").sees("copied");
+    story.then("y").sees("Copied");
     story.then("m a '").sees(shown);
     story.then("esc");
     story.then("d").sees(&format!("{shown}: 1 entry will be removed"));

@@ -133,7 +133,7 @@ impl Reader<'_> {
     fn launcher(&mut self, launcher: &mut String, value: Value<'_>) {
         let at = value.span();
         match self.value::<String>(value) {
-            Some(words) if words.trim().is_empty() => self.report(&at, "launcher is empty: it is a command"),
+            Some(words) if words.trim().is_empty() => self.report(&at, "launcher must not be empty"),
             words => *launcher = words.unwrap_or_else(|| std::mem::take(launcher)),
         }
     }

@@ -235,8 +235,8 @@ impl<'a> Log<'a> {
         let to = match rows {
             isize::MIN => RowPart::default(),
             isize::MAX => last,
-            ..0 => walk.up(top, rows.unsigned_abs()),
-            0.. => walk.down(top, rows.unsigned_abs()).0,
+            _ if rows < 0 => walk.up(top, rows.unsigned_abs()),
+            _ => walk.down(top, rows.unsigned_abs()).0,
         };
         to.min(last)
     }

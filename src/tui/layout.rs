@@ -57,7 +57,7 @@ pub fn centred(width: u16, height: u16, screen: Rect) -> Rect {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Choices {
     area: Rect,
-    /// Rows of the screen per choice.
+    /// Screen rows per choice.
     each: u16,
     cursor: usize,
     top: usize,

@@ -75,7 +75,7 @@ pub struct Jump {
     pub again: bool,
     /// The row is requested.
     pub waiting: bool,
-    /// There is no such row.
+    /// No row starts with the typed text.
     pub missed: bool,
 }
 

@@ -99,7 +99,7 @@ impl State {
     }
 
     pub fn columns_in(&self, width: u16) -> Columns {
-        let sorted = (!self.arrangement.wanted.is_natural()).then(|| self.arrangement.wanted.sort);
+        let sorted = (!self.arrangement.wanted.is_natural()).then_some(self.arrangement.wanted.sort);
         Columns::new(width, self.layout.sizes == Sizes::Bars, &self.layout.columns, sorted)
     }
 

@@ -424,7 +424,7 @@ fn pending_changes_are_listed_and_undone() {
     story.sees("a.txt: 1 entry will be removed");
     story.then("f7").types("new/deep");
     story.then("enter");
-    story.sees("new/deep will be made");
+    story.sees("new/deep will be created");
     // Added entries are shown below the existing rows.
     assert!(story.screen().lines().any(|line| line.starts_with("+ new/")), "{}", story.screen());
     story.then("G r").types("f.txt");
@@ -445,7 +445,7 @@ fn pending_changes_are_listed_and_undone() {
     }
     story.then("G f7").types("a.txt");
     story.then("enter");
-    story.sees("a.txt will be made");
+    story.sees("a.txt will be created");
     story.then("P");
     story.sees("Pending changes").sees("remove a.txt: 1 entry").sees("rename e.txt to f.txt").sees("make a.txt");
     for (width, height) in [(120, 40), (80, 24), (40, 10)] {

@@ -148,7 +148,7 @@ fn earlier_versions_ask_for_key() {
     let bytes = std::fs::read(folder.join("beta-encrypted.nra")).unwrap();
     let mut story = Story::begin(opened(&bytes, None), 80, 24);
     story.then("V");
-    story.sees("key, 64 hexadecimal digits:");
+    story.sees("enter the key (64 hexadecimal digits):");
     story.types("mellon").keys("enter");
     unlock(&mut story, opened(&bytes, Some(Secret::password("mellon"))));
     story.sees("wrong key");

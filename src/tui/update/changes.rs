@@ -132,7 +132,7 @@ pub fn stage(state: &mut State, change: PendingChange) {
             let meets = if *meets { " over the existing one" } else { "" };
             format!("{} will be added{meets}", glyphs::printable(path.as_os_str().as_bytes()))
         }
-        PendingChange::MakeDirectory(path) => format!("{} will be made", place(path)),
+        PendingChange::MakeDirectory(path) => format!("{} will be created", place(path)),
     };
     state.changes.pending.push(change);
     // The consent to drop changes was for others.

@@ -23,7 +23,7 @@ pub fn ask_first(state: &mut State) -> bool {
 
 pub fn ask(state: &mut State, wrong: bool) {
     let (note, error) = if state.archive.has_keys_only() {
-        ("content is encrypted; key, 64 hexadecimal digits:", "wrong key")
+        ("content is encrypted; enter the key (64 hexadecimal digits):", "wrong key")
     } else {
         ("content is encrypted; password:", "wrong password")
     };

@@ -75,9 +75,9 @@ pub fn revert(
     Ok(Done { skipped: done.skipped, ..ended })
 }
 
-/// Locks the archive for a commit with a message; `archive` has its keys. Returns the number of its
-/// newest commit, too. Fails with `Usage` if that is not `planned_at`, or if the file is another
-/// archive by now.
+/// Locks the archive for a commit with a message; `archive` has its keys. Returns the writer and
+/// the number of the newest commit. Fails with `Usage` if that is not `planned_at`, or if the file
+/// is another archive by now.
 fn begin(archive: &dyn Archive, file: &Path, message: &str, planned_at: Option<u64>) -> Result<(Writer<AppendDestination>, u64)> {
     let encryption = archive.keyring().cloned();
     let options = WriterOptions { message: message.to_owned(), encryption, ..WriterOptions::balanced() };

@@ -305,7 +305,7 @@ fn extracted(stats: &DirectoryStats, monitor: &JobMonitor) -> (Ending, String) {
     ending(text, stats.skipped + stats.kept, monitor)
 }
 
-/// Returns how a job ended that skipped entries.
+/// Returns `Degraded` if entries were skipped or damaged, with the summary.
 fn ending(mut text: String, skipped: u64, monitor: &JobMonitor) -> (Ending, String) {
     if skipped > 0 {
         text.push_str(&format!("; {} skipped", nra_text::counted(skipped, "entry", "entries")));

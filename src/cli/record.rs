@@ -1,36 +1,41 @@
 //! Records of the JSON output. `docs/schema` describes them.
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
+use serde_json::value::{RawValue, to_raw_value};
 
-/// Returns a JSON object with these fields, in this order: `record!("TYPE" => ..BASE, NAME: VALUE,
-/// …)`. The type and the base, whose fields precede the others, are optional. `NAME` alone is short
-/// for `NAME: NAME`. Fields that are `None` are omitted.
+/// A JSON object: an optional type, the fields of `base`, then `fields` in this order.
+#[derive(Debug, Serialize)]
+pub(crate) struct Record<B> {
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    pub kind: Option<&'static str>,
+    #[serde(flatten)]
+    pub base: B,
+    #[serde(flatten, serialize_with = "as_map")]
+    pub fields: Vec<(&'static str, Box<RawValue>)>,
+}
+
+fn as_map<S: Serializer>(fields: &[(&'static str, Box<RawValue>)], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(fields.iter().filter(|(_, value)| value.get() != "null").map(|(name, value)| (name, value)))
+}
+
+/// Returns a field as JSON.
+pub(crate) fn json(value: &impl Serialize) -> Box<RawValue> {
+    to_raw_value(value).expect("fields have text keys")
+}
+
+/// Returns a [`Record`]: `record!("TYPE" => ..BASE, NAME: VALUE, …)`. The type and the base are
+/// optional. `NAME` alone is short for `NAME: NAME`. Fields that are `None` are omitted.
 macro_rules! record {
     (@first $first:expr $(, $rest:expr)*) => { $first };
-    (@value $field:ident) => { $field };
-    (@value $field:ident $value:expr) => { $value };
-    ($($kind:literal =>)? $(..$base:expr,)? $($field:ident $(: $value:expr)?),* $(,)?) => {{
-        #[derive(serde::Serialize)]
-        struct Record<Base, $($field),*> {
-            #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
-            record_type: Option<&'static str>,
-            #[serde(flatten)]
-            base: Base,
-            $(#[serde(skip_serializing_if = "crate::record::is_null")] $field: $field),*
-        }
-        Record {
-            record_type: record!(@first $(Some($kind),)? None),
+    ($($kind:literal =>)? $(..$base:expr,)? $($field:ident $(: $value:expr)?),* $(,)?) => {
+        $crate::record::Record {
+            kind: record!(@first $(Some($kind),)? None),
             base: record!(@first $($base,)? None::<()>),
-            $($field: record!(@value $field $($value)?)),*
+            fields: vec![$((stringify!($field), $crate::record::json(&record!(@first $($value,)? $field)))),*],
         }
-    }};
+    };
 }
 pub(crate) use record;
-
-/// Returns whether a value is `null` in JSON.
-pub(crate) fn is_null(value: &impl Serialize) -> bool {
-    serde_json::to_value(value).is_ok_and(|value| value.is_null())
-}
 
 #[cfg(test)]
 mod tests {

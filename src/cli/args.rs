@@ -8,7 +8,7 @@ use std::thread::available_parallelism;
 
 use clap::{ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueEnum};
 
-use crate::key_args::KeyArgs;
+use crate::password_args::KeyArgs;
 use nra_convert::{MetadataPolicy, OwnerPolicy};
 use nra_format::archive::{Format, OpenOptions};
 use nra_format::names::NameEncoding;

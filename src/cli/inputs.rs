@@ -10,7 +10,7 @@ use clap::{ArgMatches, Args, Command, FromArgMatches};
 
 use crate::args::{FilterArgs, ListArgs, PatternArgs, Rule, RuleArgs, in_order};
 use crate::report::{CommandResult, Failure};
-use nra_convert::rules::Rules;
+use nra_convert::exclude_rules::Rules;
 use nra_convert::select::Selection;
 use nra_convert::{Filter, Input};
 use nra_format::Error;

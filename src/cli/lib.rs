@@ -2,9 +2,6 @@
 //!
 //! A command parses arguments, calls the library once and prints the result. Libraries never print.
 
-// Records have a type parameter for each field, of the same name.
-#![allow(non_camel_case_types)]
-
 mod archive_errors;
 mod args;
 mod attributes;
@@ -18,13 +15,13 @@ mod exit_code;
 mod help;
 mod inputs;
 mod interruptible;
-mod key_args;
-mod keys;
 mod legacy_args;
 mod listing;
 mod open_archive;
 mod output;
 mod pack_args;
+mod password_args;
+mod passwords;
 pub mod progress;
 mod record;
 mod report;

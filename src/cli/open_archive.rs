@@ -12,7 +12,7 @@ use crate::archive_errors::{self, or_damage};
 use crate::args::{ArchiveArg, ContainerArgs, ResourceArgs};
 use crate::console::Console;
 use crate::interruptible::InterruptibleReader;
-use crate::key_args::KeyArgs;
+use crate::password_args::KeyArgs;
 use crate::report::{CommandResult, Failure, Outcome};
 use crate::signals;
 use crate::ui::Ui;

@@ -13,7 +13,7 @@ use zeroize::Zeroizing;
 
 use crate::archive_errors::{KEY_HINT, explain};
 use crate::console::wait_for;
-use crate::key_args::{KeyArgs, NewKeyArgs};
+use crate::password_args::{KeyArgs, NewKeyArgs};
 use crate::report::{CommandResult, Failure};
 use crate::signals::{self, CleanStop};
 use nra_format::Error;

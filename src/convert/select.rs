@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use globset::{Candidate, GlobSet, GlobSetBuilder};
 
+use crate::exclude_rules::{RuleSet, Rules};
 use crate::pattern::{Pattern, compile};
-use crate::rules::{RuleSet, Rules};
 use nra_format::archive::Archive;
 use nra_format::entry::{Entry, Kind};
 use nra_format::error::{Error, Result};

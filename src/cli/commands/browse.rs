@@ -13,8 +13,8 @@ use serde::de::{DeserializeOwned, IntoDeserializer, value};
 
 use crate::archive_errors;
 use crate::args::{ArchiveArg, ContainerArgs, ResourceArgs};
-use crate::key_args::KeyArgs;
 use crate::open_archive;
+use crate::password_args::KeyArgs;
 use crate::report::{CommandResult, Failure, Outcome};
 use crate::signals::{self, CleanStop, SignalsHandled};
 use crate::ui::Ui;

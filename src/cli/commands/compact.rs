@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::args::ResourceArgs;
 use crate::change::{RewriteArgs, writable_path};
-use crate::key_args::KeyArgs;
+use crate::password_args::KeyArgs;
 use crate::record::record;
 use crate::report::{CommandResult, Outcome};
 use crate::ui::Ui;

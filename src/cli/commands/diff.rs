@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use crate::archive_errors;
 use crate::args::ResourceArgs;
-use crate::key_args::KeyArgs;
 use crate::open_archive::{self, Opened};
+use crate::password_args::KeyArgs;
 use crate::record::record;
 use crate::report::{CommandResult, Failure, Outcome};
 use crate::ui::Ui;

@@ -7,7 +7,7 @@ use clap::Subcommand;
 
 use crate::archive_errors::explain;
 use crate::change::{Change, ChangeArgs, writable_path};
-use crate::key_args::NewKeyArgs;
+use crate::password_args::NewKeyArgs;
 use crate::record::record;
 use crate::report::{CommandResult, Failure, Outcome};
 use crate::ui::Ui;
@@ -54,7 +54,7 @@ enum Action {
     Remove {
         #[command(flatten)]
         change: ChangeArgs,
-        /// Number of the key in nra key list
+        /// Number of the key, as shown by nra key list
         #[arg(value_name = "NUMBER")]
         number: usize,
     },
@@ -63,7 +63,7 @@ enum Action {
     Change {
         #[command(flatten)]
         change: ChangeArgs,
-        /// Number of the key in nra key list (default: the key used to open)
+        /// Number of the key, as shown by nra key list (default: the key used to open the archive)
         #[arg(value_name = "NUMBER")]
         number: Option<usize>,
         #[command(flatten)]

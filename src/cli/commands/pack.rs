@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use crate::dry_run;
 use crate::inputs::InputArgs;
-use crate::key_args::KeyArgs;
 use crate::open_archive;
 use crate::output;
 use crate::pack_args::{PackingArgs, RecoveryArgs};
+use crate::password_args::KeyArgs;
 use crate::record::record;
 use crate::report::{CommandResult, Failure, Outcome};
 use crate::ui::{self, Ui};

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
+use crate::exclude_rules::{RuleSet, Rules};
 use crate::pattern::PATTERN_MAX;
-use crate::rules::{RuleSet, Rules};
 use nra_format::error::Result;
 
 /// Names of the directories in which version control systems store their data.

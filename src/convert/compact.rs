@@ -111,7 +111,7 @@ pub fn compact(
     let done = rewrite(&source, keep, &open, options, monitor).map_err(|error| named(error, shown))?;
     // The archive is locked, so this number cannot change any more.
     if commits.is_some_and(|commits| commits != done.commits + done.dropped_commits) {
-        return Err(Error::Usage { detail: "the archive has another commit by now; open it again".to_owned() });
+        return Err(Error::Usage { detail: "the archive has changed; open it again".to_owned() });
     }
     if *target == Target::InPlace && done.dropped_commits == 0 && done.after_bytes >= done.before_bytes {
         return Ok(None);

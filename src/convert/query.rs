@@ -256,7 +256,7 @@ impl Query {
     ///
     /// # Errors
     ///
-    /// What is wrong, and where.
+    /// If the expression is invalid: the reason and its position.
     pub fn parse_expression(text: &str) -> Result<Self, ParseError> {
         expression::parse(text).map(|condition| Self { condition, duplicates_only: false })
     }

@@ -105,7 +105,7 @@ fn mv_and_mkdir_change_paths() {
 #[test]
 fn revert_restores_earlier_commit() {
     let sandbox = Sandbox::new();
-    sandbox.fails(&["revert", "rich.nra"], 2, "nra: rich.nra: the newest commit is the first one\n");
+    sandbox.fails(&["revert", "rich.nra"], 2, "nra: rich.nra: cannot undo the first commit\n");
     let first = sandbox.out(&["list", "rich.nra", "-l"]);
     sandbox.changes(&["rm", "rich.nra", "docs/sub", "*.bin"], "removed 4 entries in commit 2 (+");
     sandbox.changes(&["mkdir", "rich.nra", "new"], "created new in commit 3 (+");

@@ -92,6 +92,6 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
 fn before_newest(change: &Change) -> CommandResult<u64> {
     match change.before() {
         Some(number) => Ok(number),
-        None => Err(Failure::usage(format!("{}: the newest commit is the first one", change.name))),
+        None => Err(Failure::usage(format!("{}: cannot undo the first commit", change.name))),
     }
 }

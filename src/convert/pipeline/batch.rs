@@ -50,7 +50,7 @@ pub(crate) struct Chunk {
     pub(crate) incompressible: bool,
 }
 
-/// An part, the position of its name in the order, and the inode of a file that has several names.
+/// A part, the position of its name in the order, and the inode of a file that has several names.
 #[derive(Debug)]
 pub(crate) struct Placed<X> {
     pub(crate) place: u32,
@@ -58,7 +58,7 @@ pub(crate) struct Placed<X> {
     pub(crate) part: EntryPart<X>,
 }
 
-/// Items with the bytes they refer to.
+/// Parts of entries with the bytes they refer to.
 #[derive(Debug)]
 pub(crate) struct Batch<X> {
     /// Always of the same length; the first `filled` bytes are used.

@@ -30,7 +30,7 @@ const SHOWN: usize = 24;
 /// An expression is invalid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParseError {
-    /// What is wrong.
+    /// The reason.
     message: String,
     /// Number of the character at which the error begins, from 1.
     at: usize,

@@ -196,7 +196,7 @@ impl<'a> Exporter<'a> {
             let link = self.order.link(place).cloned();
             // A link to a missing name would be damage in the output.
             if let Some((first, &damage)) = link.as_ref().and_then(|first| self.missing.get_key_value(first)) {
-                let why = format!("its content is that of {}, which is skipped", Quoted::new(first.as_bytes()));
+                let why = format!("it is a hard link to {}, which is skipped", Quoted::new(first.as_bytes()));
                 self.omit(stored.path.as_bytes(), &why, damage);
                 continue;
             }

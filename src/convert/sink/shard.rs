@@ -195,8 +195,8 @@ fn writable(alignment: u8) -> u8 {
     if ALIGNMENTS.contains(&alignment) { alignment } else { ALIGNMENT }
 }
 
-/// Returns the metadata to write: that of the file the entries came from, with the message of the
-/// archive as description.
+/// Returns the metadata to write: that of the original Shard file, with the commit message as its
+/// description.
 fn metadata(exporter: &Exporter<'_>, has_origin: bool) -> Option<Vec<u8>> {
     let message = exporter.message();
     let former = if has_origin { metadata_from_attributes(&exporter.archive.info().attributes) } else { None };

@@ -27,12 +27,12 @@ impl<S: ReadAt> ReadAt for UnreadableAsZero<S> {
         let (mut rest, mut at) = (buffer, offset);
         while !rest.is_empty() {
             let left = usize::try_from(SECTOR - at % SECTOR).expect("a sector is short").min(rest.len());
-            let (sector, behind) = rest.split_at_mut(left);
+            let (sector, next) = rest.split_at_mut(left);
             match self.0.read_exact_at(at, sector) {
                 Err(error) if error.is_unreadable() => sector.fill(0),
                 other => other?,
             }
-            (rest, at) = (behind, at + left as u64);
+            (rest, at) = (next, at + left as u64);
         }
         Ok(())
     }

@@ -12,7 +12,7 @@ const MAX_LINE: usize = 1 << 20;
 /// Memory limit for the buffered lines of one file, bytes.
 const MAX_BUFFERED: usize = 128 << 10;
 
-/// What the search returns.
+/// Which results of the search are needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SearchMode {
     /// Whether there is a match.
@@ -158,8 +158,7 @@ impl<'a> Searcher<'a> {
         if self.is_done() { Err(Error::Cancelled) } else { Ok(()) }
     }
 
-    /// Searches a hole. Zero bytes make the content binary, so that no lines are printed: a few
-    /// zeros have the same effect as all.
+    /// Searches a hole as at most 4096 zero bytes, which is enough to mark the content as binary.
     fn hole(&mut self, length: u64) -> Result<()> {
         let shown = usize::try_from(length).unwrap_or(4096).min(4096);
         self.push(&vec![0; shown])

@@ -19,7 +19,7 @@ enum Length {
 }
 
 impl BufferedContent {
-    /// Reads the content of `entry`. Content that is longer than its size is not read to its end.
+    /// Reads the content of `entry`. Bytes past its size are not read.
     pub(super) fn read(archive: &dyn Archive, entry: &Entry) -> Self {
         let mut bytes = Vec::with_capacity(usize::try_from(entry.size).unwrap_or(0));
         let (mut parts, mut left) = (Vec::new(), Some(entry.size));
@@ -52,8 +52,8 @@ impl BufferedContent {
         for part in self.parts {
             match part {
                 Length::Data(len) => {
-                    let (data, behind) = rest.split_at(len);
-                    rest = behind;
+                    let (data, next) = rest.split_at(len);
+                    rest = next;
                     sink(Part::Data(data))?;
                 }
                 Length::Hole(len) => sink(Part::Hole(len))?,

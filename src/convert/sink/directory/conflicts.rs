@@ -239,7 +239,7 @@ impl<'a> ConflictFinder<'a> {
     fn stat(&self, directory: u32, name: &[u8]) -> Result<Option<Stat>> {
         let failed = |errno: Errno| {
             let directory = self.tree.path(directory);
-            Error::io("look at", joined(&directory, name), errno.into())
+            Error::io("read metadata of", joined(&directory, name), errno.into())
         };
         let handle = match self.tree.handle(directory) {
             // Files in such a directory can't be checked. They are not replaced later without a

@@ -77,7 +77,7 @@ impl DestName {
             Overwrite::Replace | Overwrite::Skip | Overwrite::KeepNewer | Overwrite::Backup => {}
         }
         let there = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)
-            .map_err(|errno| Fault::system("look at existing file", name, errno))?;
+            .map_err(|errno| Fault::system("read metadata of existing file", name, errno))?;
         let action = match overwrite {
             Overwrite::Backup => Action::Backup,
             _ if is_replaced(&there, overwrite, modified) => Action::Replace,

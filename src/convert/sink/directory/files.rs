@@ -251,7 +251,7 @@ pub(super) fn finish(run: &Extraction<'_>, tree: &Tree, item: &SelectedEntry, dr
         run.restored(item, "time", rustix::fs::futimens(file, &times));
     }
     if item.entry.link_group != 0 {
-        let stat = rustix::fs::fstat(file).map_err(|errno| Fault::system("look at new file", name, errno))?;
+        let stat = rustix::fs::fstat(file).map_err(|errno| Fault::system("read metadata of new file", name, errno))?;
         draft.commit()?;
         run.lead(item, &final_path(tree, draft), Inode::of(&stat));
     } else {

@@ -36,7 +36,7 @@ impl Root {
         match target {
             DirectoryTarget::Auto { name, .. } if !is_one_name(name) => {
                 let shown = nra_format::path::Quoted::new(name);
-                Err(Error::Usage { detail: format!("the folder to extract to can't be called {shown}") })
+                Err(Error::Usage { detail: format!("cannot extract to a directory called {shown}") })
             }
             DirectoryTarget::Exactly(path) => Self::by_path(path.clone()),
             DirectoryTarget::Auto { base, .. } if !folder => Self::by_path(base.clone()),

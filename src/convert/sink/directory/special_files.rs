@@ -149,7 +149,7 @@ fn make_room(tree: &Tree, number: u32, overwrite: Overwrite) -> Result<Action, F
         return Ok(Action::Backup);
     }
     let existing = rustix::fs::statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW)
-        .map_err(|errno| Fault::system("look at existing file", name, errno))?;
+        .map_err(|errno| Fault::system("read metadata of existing file", name, errno))?;
     if !is_replaced(&existing, overwrite, modified) {
         return Err(Fault::skip(OTHER_IN_THE_WAY));
     }

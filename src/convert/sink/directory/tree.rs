@@ -53,7 +53,8 @@ pub(super) struct Node {
     pub item: Option<SelectedEntry>,
     /// Its state.
     pub made: Made,
-    /// Group of new files in it, if it differs from that of the process.
+    /// Group that new files inherit from this directory, if it differs from the group of the
+    /// process.
     pub group: Option<u32>,
 }
 

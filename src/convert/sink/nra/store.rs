@@ -148,7 +148,7 @@ impl<'a, W: Write + Send> Store<'a, W> {
         lost.sort_by(|a, b| a.0.path.cmp(&b.0.path));
         for (entry, target) in lost {
             let target = Quoted::new(target.as_bytes());
-            let message = format!("skipped: hard link to {target}, which is not a file in the archive");
+            let message = format!("skipped: hard link to {target}, but the archive has no such file");
             self.monitor.warn(Warning::degraded(entry.path.as_bytes(), message));
             self.feed.skip();
         }

@@ -126,7 +126,7 @@ impl ZipOutput {
     }
 }
 
-/// Returns the name of an entry in a zip archive.
+/// Returns the zip name of an entry: directories end with a slash.
 pub(super) fn name(entry: &Entry) -> Vec<u8> {
     let mut name = entry.path.as_bytes().to_vec();
     if entry.kind == Kind::Directory {

@@ -89,8 +89,7 @@ pub(super) struct Resolved {
 pub(super) fn resolve(inputs: &[Input], prefix: &[u8], follow: bool, monitor: &dyn Monitor) -> Result<Resolved> {
     let prefix: &[u8] = trim_slashes(prefix);
     if !prefix.is_empty() {
-        EntryPath::new(prefix)
-            .map_err(|error| Error::Usage { detail: format!("the prefix can't be part of a path in an archive: {error}") })?;
+        EntryPath::new(prefix).map_err(|error| Error::Usage { detail: format!("invalid prefix: {error}") })?;
     }
     if inputs.is_empty() {
         return Err(no_inputs());

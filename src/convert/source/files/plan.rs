@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn inode_numbers_of_different_devices_are_unrelated() {
-        for (second, told) in [((1, 9), 0), ((2, 9), 1)] {
+        for (second, warnings) in [((1, 9), 0), ((2, 9), 1)] {
             let mut tree = Tree::default();
             let mut window = Window::default();
             for identity in [(1, 8), second] {
@@ -136,7 +136,7 @@ mod tests {
             }
             let monitor = Recorder::default();
             assert_eq!(Plan::new(&tree, &mut window, &monitor).len(), 1);
-            assert_eq!(monitor.take_warnings().len(), told, "{second:?}");
+            assert_eq!(monitor.take_warnings().len(), warnings, "{second:?}");
         }
     }
 }

@@ -387,7 +387,7 @@ impl<'a> Reader<'a> {
         let start = outlet.batch.filled;
         let mut len = read_front(file.fd, &mut outlet.batch.bytes[start..=start + size], size)?;
         if len > size {
-            self.warn(Severity::Remark, name, "grew while it was read: stored as it was at first".to_owned());
+            self.warn(Severity::Remark, name, "grew while it was read; stored without the added bytes".to_owned());
             len = size;
         } else if len < size || size > RESTING_MAX || !is_at_rest(facts) {
             self.check_unchanged(name, file.fd, facts, len as u64);
@@ -412,7 +412,7 @@ impl<'a> Reader<'a> {
         let Ok(stat) = fstat(file) else { return };
         let after = Facts::new(&stat);
         if after.size > before.size {
-            self.warn(Severity::Remark, name, "grew while it was read: stored as long as it was at first".to_owned());
+            self.warn(Severity::Remark, name, "grew while it was read; stored without the added bytes".to_owned());
         } else if after.size < before.size || after.modified != before.modified {
             self.warn(Severity::Degraded, name, CHANGED.to_owned());
         }

@@ -89,11 +89,11 @@ fn salvaged_from(source: Arc<dyn ReadAt>, key: Option<Secret>) -> Option<(Conten
     let encryption = archive.keyring().cloned();
     let writer = WriterOptions { encryption, ..WriterOptions::balanced() };
     let stats = recovered(&archive, destination, writer, &monitor);
-    let told = base != 0 || archive.is_index_damaged() || !monitor.take_warnings().is_empty();
+    let reported = base != 0 || archive.is_index_damaged() || !monitor.take_warnings().is_empty();
     let new = nra_format::archive::open_path(&path, &options).unwrap();
     assert!(!new.is_index_damaged());
     assert!(new.verify(Default::default(), None, &monitor).unwrap().damage.is_empty());
-    Some((contents(&*new), stats.damaged, told))
+    Some((contents(&*new), stats.damaged, reported))
 }
 
 fn contents(archive: &dyn Archive) -> Contents {
@@ -143,10 +143,10 @@ fn salvage_recovers_all_entries_without_superblock_index_commit_and_footer() {
         ("index pages and footer", pages.iter().cloned().chain([end - 64..end]).collect(), true),
         ("all but blocks", pages.iter().cloned().chain([0..256, end - 64..end]).collect(), true),
     ];
-    for (what, ranges, tells) in cases {
-        let (found, lost, told) = salvaged(zeroed(&bytes, ranges)).unwrap_or_else(|| panic!("{what}"));
+    for (what, ranges, is_reported) in cases {
+        let (found, lost, reported) = salvaged(zeroed(&bytes, ranges)).unwrap_or_else(|| panic!("{what}"));
         assert_eq!(found, expected, "{what}");
-        assert_eq!((lost, told), (0, tells), "{what}");
+        assert_eq!((lost, reported), (0, is_reported), "{what}");
     }
 }
 
@@ -165,8 +165,8 @@ fn damaged_block_loses_only_its_entries() {
             let hit = block.start + 100..block.start + 101;
             let mut damaged = zeroed(&bytes, index.clone());
             damaged[hit.start] ^= 0xff;
-            let (found, lost, told) = salvaged(damaged).unwrap();
-            assert!(told && lost > 0);
+            let (found, lost, reported) = salvaged(damaged).unwrap();
+            assert!(reported && lost > 0);
             assert_eq!(found.len() as u64 + lost, expected.len() as u64);
             for (path, (kind, _, content)) in &found {
                 assert_eq!((kind, content), (&expected[path].0, &expected[path].2), "{path}");
@@ -183,8 +183,8 @@ fn salvage_recovers_entries_before_truncation() {
     for cut in [bytes.len() - 1, bytes.len() - 64, last] {
         assert_eq!(salvaged(bytes[..cut].to_vec()).unwrap().0, expected);
     }
-    let (found, _, told) = salvaged(bytes[..bytes.len() / 2].to_vec()).unwrap();
-    assert!(told && !found.is_empty() && found.len() < expected.len());
+    let (found, _, reported) = salvaged(bytes[..bytes.len() / 2].to_vec()).unwrap();
+    assert!(reported && !found.is_empty() && found.len() < expected.len());
     assert!(salvaged(bytes[..300].to_vec()).is_none());
 }
 
@@ -192,13 +192,13 @@ fn salvage_recovers_entries_before_truncation() {
 fn salvage_handles_preceding_bytes_and_missing_start() {
     let bytes = sample();
     let expected = whole(&bytes);
-    let (found, lost, told) = salvaged([b"HTTP/1.1 200 OK\r\n\r\n", &bytes[..]].concat()).unwrap();
-    assert_eq!((found, lost, told), (expected.clone(), 0, true));
+    let (found, lost, reported) = salvaged([b"HTTP/1.1 200 OK\r\n\r\n", &bytes[..]].concat()).unwrap();
+    assert_eq!((found, lost, reported), (expected.clone(), 0, true));
     // The superblock locates the archive as well as the footer does.
     let (found, ..) = salvaged([b"junk", &bytes[..bytes.len() - 64]].concat()).unwrap();
     assert_eq!(found, expected);
-    let (found, lost, told) = salvaged(bytes[400..].to_vec()).unwrap();
-    assert!(told && lost > 0);
+    let (found, lost, reported) = salvaged(bytes[400..].to_vec()).unwrap();
+    assert!(reported && lost > 0);
     assert_eq!(found.len() as u64 + lost, expected.len() as u64);
 }
 
@@ -229,11 +229,11 @@ fn salvage_of_encrypted_archive_needs_its_key() {
         let (found, lost, _) = salvaged_with(damaged, Some(key())).unwrap_or_else(|| panic!("{what}"));
         assert!(found == expected && lost == 0, "{what}");
     }
-    let (found, lost, told) = salvaged_with([b"junk", &bytes[..]].concat(), Some(key())).unwrap();
-    assert!(found == expected && (lost, told) == (0, true));
+    let (found, lost, reported) = salvaged_with([b"junk", &bytes[..]].concat(), Some(key())).unwrap();
+    assert!(found == expected && (lost, reported) == (0, true));
     // Without an index page, the block indexes list the entries.
-    let (found, lost, told) = salvaged_with(zeroed(&bytes, [end - 700..end]), Some(key())).unwrap();
-    assert!(found == expected && (lost, told) == (0, true), "{lost} {}", found.len());
+    let (found, lost, reported) = salvaged_with(zeroed(&bytes, [end - 700..end]), Some(key())).unwrap();
+    assert!(found == expected && (lost, reported) == (0, true), "{lost} {}", found.len());
 }
 
 /// A disk with a range of unreadable bytes.
@@ -262,8 +262,9 @@ fn unreadable_sectors_lose_only_their_entries() {
     // In a text, in raw content, in the index, at the end.
     for start in [0, 4_096, len / 8 / 4_096 * 4_096, len / 2 / 4_096 * 4_096, (len - 600) / 4_096 * 4_096] {
         let disk = Failing(MemorySource::new(bytes.clone()), start..(start + 4_096).min(len));
-        let (found, lost, told) = salvaged_from(Arc::new(UnreadableAsZero(disk)), None).unwrap_or_else(|| panic!("from {start}"));
-        assert!(told || start == 0, "from {start}");
+        let (found, lost, reported) =
+            salvaged_from(Arc::new(UnreadableAsZero(disk)), None).unwrap_or_else(|| panic!("from {start}"));
+        assert!(reported || start == 0, "from {start}");
         assert_eq!(found.len() as u64 + lost, expected.len() as u64, "from {start}");
         assert!(found.len() + 41 >= expected.len(), "from {start}: {} of {}", found.len(), expected.len());
         assert!(found.iter().all(|(path, entry)| (entry.0, &entry.2) == (expected[path].0, &expected[path].2)));

@@ -113,7 +113,7 @@ impl<'a> Lister<'a> {
         }
         if let Err(error) = self.read_names(&handle, &mut listing) {
             listing.is_partial = true;
-            listing.warn(Severity::Degraded, self.shown(id), format!("not read to its end: {}", reason(error)));
+            listing.warn(Severity::Degraded, self.shown(id), format!("not read completely: {}", reason(error)));
         }
         self.filter(id, &handle, &mut listing);
         let Window { names, bytes, .. } = &mut listing.found;

@@ -104,7 +104,7 @@ mod tests {
             ("test", Some("verify")),
             ("delete", Some("rm")),
             ("rn", Some("rm")),
-            ("view", Some("browse")),
+            ("view", cfg!(feature = "tui").then_some("browse")),
             ("stream-beta", None),
             ("bogus", None),
             ("x7", None),

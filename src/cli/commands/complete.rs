@@ -222,9 +222,8 @@ mod tests {
                 _ => panic!("{line}"),
             }
         }
-        for line in
-            ["list ", "extract ", "pack ", "pack a b", "add a ", "diff a ", "convert a ", "list a -T ", "photos.n", "browse "]
-        {
+        let lines = ["list ", "extract ", "pack ", "pack a b", "add a ", "diff a ", "convert a ", "list a -T ", "photos.n"];
+        for line in lines.into_iter().chain(cfg!(feature = "tui").then_some("browse ")) {
             assert!(matches!(complete(line), Candidates::Files), "{line}");
         }
         for line in ["extract a -C ", "extract a --directory=o", "man ./"] {

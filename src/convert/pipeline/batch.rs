@@ -52,8 +52,8 @@ pub(crate) struct Chunk {
 
 /// A part, the position of its name in the order, and the inode of a file that has several names.
 #[derive(Debug)]
-pub(crate) struct Placed<X> {
-    pub(crate) place: u32,
+pub(crate) struct OrderedPart<X> {
+    pub(crate) position: u32,
     pub(crate) identity: Option<(u64, u64)>,
     pub(crate) part: EntryPart<X>,
 }
@@ -64,7 +64,7 @@ pub(crate) struct Batch<X> {
     /// Always of the same length; the first `filled` bytes are used.
     pub(crate) bytes: Vec<u8>,
     pub(crate) filled: usize,
-    pub(crate) parts: Vec<Placed<X>>,
+    pub(crate) parts: Vec<OrderedPart<X>>,
 }
 
 impl<X> Batch<X> {
@@ -74,9 +74,9 @@ impl<X> Batch<X> {
 
     /// Hashes the chunks that are not hashed yet.
     fn hash_chunks(&mut self) {
-        for placed in &mut self.parts {
+        for ordered in &mut self.parts {
             let of = |run: ByteRange| hash_chunk(&self.bytes[run.start..run.start + run.len], run);
-            placed.part = match std::mem::replace(&mut placed.part, EntryPart::Nothing) {
+            ordered.part = match std::mem::replace(&mut ordered.part, EntryPart::Nothing) {
                 EntryPart::Cut(run) => EntryPart::Chunk(of(run)),
                 EntryPart::Unhashed(entry, run) => EntryPart::Whole(entry, of(run)),
                 part => part,
@@ -159,7 +159,7 @@ impl<X> Outlet<X> {
         next.filled = keep;
         let mut full = std::mem::replace(&mut self.batch, next);
         let out = self.out.as_ref().ok_or(Stopped)?;
-        let cut = full.parts.iter().any(|placed| matches!(placed.part, EntryPart::Cut(_) | EntryPart::Unhashed(..)));
+        let cut = full.parts.iter().any(|ordered| matches!(ordered.part, EntryPart::Cut(_) | EntryPart::Unhashed(..)));
         let Some(hashers) = self.hashers.as_ref().filter(|_| cut) else {
             full.hash_chunks();
             return out.send(Delivery::Ready(full));
@@ -177,7 +177,7 @@ impl<X> Outlet<X> {
     }
 
     /// Adds an part.
-    pub(crate) fn push(&mut self, place: u32, identity: Option<(u64, u64)>, part: EntryPart<X>) {
-        self.batch.parts.push(Placed { place, identity, part });
+    pub(crate) fn push(&mut self, position: u32, identity: Option<(u64, u64)>, part: EntryPart<X>) {
+        self.batch.parts.push(OrderedPart { position, identity, part });
     }
 }

@@ -17,7 +17,7 @@ pub(crate) const BATCH_PARTS: usize = 1_024;
 
 /// A file in progress: a small one becomes one chunk, others are split by content.
 pub(crate) struct Content {
-    place: u32,
+    position: u32,
     form: Form,
 }
 
@@ -35,19 +35,19 @@ impl Content {
     /// # Errors
     ///
     /// If the conversion was stopped.
-    pub(crate) fn begin<X>(place: u32, entry: Entry, size: u64, plain: bool, outlet: &mut Outlet<X>) -> Result<Self, Stopped> {
+    pub(crate) fn begin<X>(position: u32, entry: Entry, size: u64, plain: bool, outlet: &mut Outlet<X>) -> Result<Self, Stopped> {
         let form = match usize::try_from(size) {
             Ok(size) if plain && size <= MAX_SINGLE_CHUNK_LEN => {
                 outlet.make_room(size)?;
                 Form::Whole { entry: Box::new(entry), start: outlet.batch.filled }
             }
             _ => {
-                outlet.push(place, None, EntryPart::Begin(entry));
+                outlet.push(position, None, EntryPart::Begin(entry));
                 outlet.make_room(MIN_BUFFER)?;
                 Form::Chunks { cut: outlet.batch.filled, hasher: Some(Box::default()) }
             }
         };
-        Ok(Self { place, form })
+        Ok(Self { position, form })
     }
 
     /// Appends bytes; all together at most the size given at the beginning.
@@ -65,7 +65,7 @@ impl Content {
                 while !bytes.is_empty() {
                     let room = outlet.batch.bytes.len() - outlet.batch.filled;
                     if room == 0 {
-                        split_chunks(self.place, None, cut, false, outlet);
+                        split_chunks(self.position, None, cut, false, outlet);
                         outlet.flush(outlet.batch.filled - *cut)?;
                         *cut = 0;
                         continue;
@@ -96,8 +96,8 @@ impl Content {
         if len == 0 {
             return Ok(());
         }
-        split_chunks(self.place, None, cut, true, outlet);
-        outlet.push(self.place, None, EntryPart::Hole(len));
+        split_chunks(self.position, None, cut, true, outlet);
+        outlet.push(self.position, None, EntryPart::Hole(len));
         if len > *room {
             *hasher = None;
         }
@@ -119,11 +119,11 @@ impl Content {
             Form::Whole { entry, start } if outlet.batch.filled == start => EntryPart::Plain(*entry),
             Form::Whole { entry, start } => EntryPart::Unhashed(*entry, ByteRange { start, len: outlet.batch.filled - start }),
             Form::Chunks { mut cut, hasher } => {
-                split_chunks(self.place, None, &mut cut, true, outlet);
+                split_chunks(self.position, None, &mut cut, true, outlet);
                 EntryPart::End(hasher.map(|hasher| hasher.finalize().into()))
             }
         };
-        outlet.push(self.place, None, part);
+        outlet.push(self.position, None, part);
     }
 
     /// Skips the file.
@@ -132,7 +132,7 @@ impl Content {
             Form::Chunks { .. } => EntryPart::Abandon,
             Form::Whole { .. } => EntryPart::Nothing,
         };
-        outlet.push(self.place, None, part);
+        outlet.push(self.position, None, part);
     }
 }
 
@@ -151,11 +151,11 @@ fn append<X>(outlet: &mut Outlet<X>, bytes: &[u8]) {
 }
 
 /// Splits the bytes of the batch after `cut` into chunks; `last`: up to the end.
-pub(crate) fn split_chunks<X>(place: u32, identity: Option<(u64, u64)>, cut: &mut usize, last: bool, outlet: &mut Outlet<X>) {
+pub(crate) fn split_chunks<X>(position: u32, identity: Option<(u64, u64)>, cut: &mut usize, last: bool, outlet: &mut Outlet<X>) {
     while *cut < outlet.batch.filled
         && let Some(len) = next_chunk_len(&outlet.batch.bytes[*cut..outlet.batch.filled], last)
     {
-        outlet.push(place, identity, EntryPart::Cut(ByteRange { start: *cut, len }));
+        outlet.push(position, identity, EntryPart::Cut(ByteRange { start: *cut, len }));
         *cut += len;
     }
 }
@@ -199,8 +199,8 @@ mod tests {
         for delivery in batches {
             let Delivery::Ready(batch) = delivery else { panic!("no thread hashes chunks") };
             lengths.push(batch.parts.len());
-            for placed in &batch.parts {
-                match &placed.part {
+            for ordered in &batch.parts {
+                match &ordered.part {
                     EntryPart::Chunk(piece) => {
                         assert_eq!(batch.run(piece.run), b"x");
                         pieces += 1;

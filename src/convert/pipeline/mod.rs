@@ -11,7 +11,7 @@ mod threads;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-pub(crate) use batch::{Batch, ByteRange, EntryPart, Outlet, Placed, Stopped, hash_chunk};
+pub(crate) use batch::{Batch, ByteRange, EntryPart, OrderedPart, Outlet, Stopped, hash_chunk};
 pub(crate) use content::{BATCH_PARTS, Content, HASHED_HOLES_MAX, hash_zeros, split_chunks};
 pub(crate) use feed::Feed;
 pub(crate) use threads::{EntryReader, EntrySource, MIN_BUFFER, read_ahead, read_one};

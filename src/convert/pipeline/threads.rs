@@ -5,7 +5,7 @@ use std::thread;
 
 use crossbeam_channel::{bounded, never, unbounded};
 
-use super::batch::{Batch, Delivery, Outlet, Placed, Stopped, Unhashed};
+use super::batch::{Batch, Delivery, OrderedPart, Outlet, Stopped, Unhashed};
 use nra_format::chunker::MAX_CHUNK_LEN;
 use nra_format::error::Result;
 use nra_format::progress::Monitor;
@@ -24,12 +24,13 @@ const BATCHES_AHEAD: usize = 2;
 /// is written.
 const MAX_BUFFER: usize = 1 << 20;
 
-/// A source of entries: numbered places that several threads read and decode.
+/// A source of entries: numbered positions that several threads read and decode.
 pub(crate) trait EntrySource<X>: Sync {
     /// Returns a reader for one thread.
     fn reader(&self) -> Box<dyn EntryReader<X> + '_>;
 
-    /// Returns whether one thread reads all places in order. Several threads still hash the chunks.
+    /// Returns whether one thread reads all positions in order. Several threads still hash the
+    /// chunks.
     fn is_sequential(&self) -> bool {
         false
     }
@@ -37,12 +38,12 @@ pub(crate) trait EntrySource<X>: Sync {
 
 /// Reads entries on one thread.
 pub(crate) trait EntryReader<X> {
-    /// Reads the entry at `place` into `outlet`. Problems become parts or warnings.
+    /// Reads the entry at `position` into `outlet`. Problems become parts or warnings.
     ///
     /// # Errors
     ///
     /// If the conversion was stopped.
-    fn read_entry(&mut self, place: u32, outlet: &mut Outlet<X>) -> Result<(), Stopped>;
+    fn read_entry(&mut self, position: u32, outlet: &mut Outlet<X>) -> Result<(), Stopped>;
 }
 
 /// How reading ahead shares its memory.
@@ -74,9 +75,9 @@ impl Buffers {
 }
 
 /// Receives parts, with the batch that contains their bytes.
-pub(crate) type Take<'a, X> = &'a mut dyn FnMut(Placed<X>, &Batch<X>) -> Result<()>;
+pub(crate) type Take<'a, X> = &'a mut dyn FnMut(OrderedPart<X>, &Batch<X>) -> Result<()>;
 
-/// Reads the positions 0 to `places` with `readers` and passes the parts to `take`, in order.
+/// Reads the positions 0 to `count` with `readers` and passes the parts to `take`, in order.
 /// Reading ahead uses up to `read_bytes` of memory.
 ///
 /// # Errors
@@ -84,18 +85,18 @@ pub(crate) type Take<'a, X> = &'a mut dyn FnMut(Placed<X>, &Batch<X>) -> Result<
 /// Those of `take`, and `Cancelled`.
 pub(crate) fn read_ahead<X: Send>(
     readers: &dyn EntrySource<X>,
-    places: usize,
+    count: usize,
     threads: usize,
     read_bytes: u64,
     monitor: &dyn Monitor,
     take: Take<'_, X>,
 ) -> Result<()> {
-    if places == 0 {
+    if count == 0 {
         return Ok(());
     }
     let Buffers { threads: readers_at_work, batches_ahead, bytes: buffer_bytes, count: buffers } =
-        Buffers::new(if readers.is_sequential() { 1 } else { threads.min(places) }, read_bytes);
-    let job_names = (places / (readers_at_work * 8)).clamp(1, JOB_NAMES);
+        Buffers::new(if readers.is_sequential() { 1 } else { threads.min(count) }, read_bytes);
+    let job_names = (count / (readers_at_work * 8)).clamp(1, JOB_NAMES);
     let limits = PoolLimits { results: batches_ahead, ..PoolLimits::new(readers_at_work, readers_at_work * JOBS_AHEAD) };
     let (spare_in, spare) = bounded::<Vec<u8>>(buffers);
     thread::scope(|scope| {
@@ -108,10 +109,10 @@ pub(crate) fn read_ahead<X: Send>(
         let mut pool = WorkerPool::scoped(scope, "read", limits, move || {
             let mut reader = readers.reader();
             let mut outlet = Outlet::new(spare.clone(), buffer_bytes, Some(unhashed_in.clone()));
-            move |places: Range<u32>, out: JobOutput<Delivery<X>>| {
+            move |positions: Range<u32>, out: JobOutput<Delivery<X>>| {
                 outlet.turn_to(out);
-                for place in places {
-                    if monitor.cancelled() || reader.read_entry(place, &mut outlet).is_err() {
+                for position in positions {
+                    if monitor.cancelled() || reader.read_entry(position, &mut outlet).is_err() {
                         break;
                     }
                 }
@@ -119,12 +120,12 @@ pub(crate) fn read_ahead<X: Send>(
                 let _ = outlet.close();
             }
         });
-        let mut starts = (0..places).step_by(job_names);
+        let mut starts = (0..count).step_by(job_names);
         loop {
             while pool.has_room(0)
                 && let Some(start) = starts.next()
             {
-                pool.send(place(start)..place((start + job_names).min(places)), 0)?;
+                pool.send(position(start)..position((start + job_names).min(count)), 0)?;
             }
             if pool.is_idle() {
                 return monitor.check();
@@ -182,8 +183,8 @@ fn take_batch<X>(delivery: Delivery<X>, take: Take<'_, X>) -> Result<Option<Vec<
     Ok(Some(batch.bytes))
 }
 
-fn place(number: usize) -> u32 {
-    u32::try_from(number).expect("fewer than 2^32 places are read in one go")
+fn position(number: usize) -> u32 {
+    u32::try_from(number).expect("fewer than 2^32 positions are read in one go")
 }
 
 #[cfg(test)]

@@ -124,7 +124,7 @@ pub(crate) struct Exporter<'a> {
     loses_facts: bool,
     order: Order,
     metadata_filter: MetadataFilter<'a>,
-    place: usize,
+    position: usize,
     /// Linked files that were skipped, and whether that was for damage.
     missing: HashMap<EntryPath, bool>,
 }
@@ -155,7 +155,7 @@ impl<'a> Exporter<'a> {
             loses_facts: false,
             order,
             metadata_filter,
-            place: 0,
+            position: 0,
             missing: HashMap::new(),
         })
     }
@@ -167,11 +167,11 @@ impl<'a> Exporter<'a> {
 
     /// Returns the next entry; each is either [written](Self::written) or [skipped](Self::skip).
     pub(super) fn next(&mut self) -> Result<Option<ExportEntry>> {
-        while self.place < self.order.len() {
+        while self.position < self.order.len() {
             self.monitor.check()?;
-            let place = self.place;
-            self.place += 1;
-            let stored = match self.order.entry(self.archive, place) {
+            let position = self.position;
+            self.position += 1;
+            let stored = match self.order.entry(self.archive, position) {
                 Ok(stored) => stored,
                 Err(error) => {
                     self.skip(error, None)?;
@@ -193,7 +193,7 @@ impl<'a> Exporter<'a> {
                     entry.metadata.attributes.iter().filter(|attribute| !shard::is_shard_attribute(attribute)).cloned().collect();
                 entry.metadata = Arc::new(Metadata { attributes: kept, ..Metadata::clone(&entry.metadata) });
             }
-            let link = self.order.link(place).cloned();
+            let link = self.order.link(position).cloned();
             // A link to a missing name would be damage in the output.
             if let Some((first, &damage)) = link.as_ref().and_then(|first| self.missing.get_key_value(first)) {
                 let why = format!("it is a hard link to {}, which is skipped", Quoted::new(first.as_bytes()));

@@ -112,9 +112,9 @@ fn write_output(input: Opened<'_>, output: Output, sink: &NraSink, options: &Opt
         Opened::Indexed(input) => Arc::new(AtomicU64::new(input.archive.info().archive_bytes)),
     };
     let mut store = Store::new(&mut writer, limits, stored, options.keep_going, monitor);
-    let mut run = |readers: &dyn EntrySource<SourceFact>, places| {
-        let mut take = |placed, batch: &_| store.take(placed, batch);
-        read_ahead(readers, places, options.threads, read_bytes, monitor, &mut take)
+    let mut run = |readers: &dyn EntrySource<SourceFact>, count| {
+        let mut take = |ordered, batch: &_| store.take(ordered, batch);
+        read_ahead(readers, count, options.threads, read_bytes, monitor, &mut take)
     };
     let (mut unlisted, mut unreadable, mut recovers) = (0, 0, false);
     let input_bytes = match input {

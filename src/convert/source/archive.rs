@@ -24,7 +24,7 @@ use nra_format::progress::{Counter, Monitor, Severity, Warning};
 #[derive(Default)]
 pub(crate) struct Order {
     /// Positions in the listing, which are the numbers of entries while nothing is damaged.
-    positions: Vec<u64>,
+    numbers: Vec<u64>,
     /// Hard links: the path of the earlier file in this order.
     links: HashMap<u64, EntryPath>,
     /// The listing itself, if the index is damaged: numbers are not reliable then.
@@ -109,15 +109,15 @@ impl Order {
         monitor.expect(Counter::Bytes, bytes);
         grouped.sort_by_key(|(key, leaf, _)| (*key, *leaf));
         for group in grouped.chunk_by(|a, b| a.0 == b.0) {
-            self.links.extend(group[1..].iter().map(|(_, (_, position), _)| (*position, group[0].2.clone())));
+            self.links.extend(group[1..].iter().map(|(_, (_, number), _)| (*number, group[0].2.clone())));
         }
-        self.positions = arrangement.finish(scattered);
+        self.numbers = arrangement.finish(scattered);
         Ok(())
     }
 
     /// Returns the number of entries.
     pub(crate) fn len(&self) -> usize {
-        self.positions.len()
+        self.numbers.len()
     }
 
     /// Returns the number of unreadable parts of the index, each of which was reported.
@@ -125,20 +125,20 @@ impl Order {
         self.unreadable
     }
 
-    /// Returns the entry at a place in this order.
+    /// Returns the entry at a position in this order.
     ///
     /// # Errors
     ///
     /// As reading the index does.
-    pub(crate) fn entry(&self, archive: &dyn Archive, place: usize) -> Result<Entry> {
-        let position = self.positions[place];
-        let listed = self.listing.as_ref().map(|listing| &listing[usize::try_from(position).expect("a place in memory")]);
-        listed.map_or_else(|| archive.entry(position), |entry| Ok(entry.clone()))
+    pub(crate) fn entry(&self, archive: &dyn Archive, position: usize) -> Result<Entry> {
+        let number = self.numbers[position];
+        let listed = self.listing.as_ref().map(|listing| &listing[usize::try_from(number).expect("a listing in memory")]);
+        listed.map_or_else(|| archive.entry(number), |entry| Ok(entry.clone()))
     }
 
-    /// Returns the path of the earlier entry that the entry at a place is a hard link to.
-    pub(crate) fn link(&self, place: usize) -> Option<&EntryPath> {
-        self.links.get(&self.positions[place])
+    /// Returns the path of the earlier entry that the entry at a position is a hard link to.
+    pub(crate) fn link(&self, position: usize) -> Option<&EntryPath> {
+        self.links.get(&self.numbers[position])
     }
 }
 
@@ -218,32 +218,32 @@ struct ArchiveReader<'a> {
 }
 
 impl EntryReader<SourceFact> for ArchiveReader<'_> {
-    fn read_entry(&mut self, place: u32, outlet: &mut Outlet<SourceFact>) -> Result<(), Stopped> {
+    fn read_entry(&mut self, position: u32, outlet: &mut Outlet<SourceFact>) -> Result<(), Stopped> {
         let ArchiveSource { archive, order, limit_counter, .. } = self.source;
-        let mut entry = match order.entry(*archive, place as usize) {
+        let mut entry = match order.entry(*archive, position as usize) {
             Ok(entry) => entry,
-            Err(error) => return self.failed(place, None, error, outlet),
+            Err(error) => return self.failed(position, None, error, outlet),
         };
         let stored = entry.clone();
         self.metadata_filter.narrow(&mut entry);
         entry.link_group = 0;
         if let Err(error) = limit_counter.entry() {
-            outlet.push(place, None, EntryPart::Other(SourceFact::Failed(Box::new(error), None)));
+            outlet.push(position, None, EntryPart::Other(SourceFact::Failed(Box::new(error), None)));
             return Ok(());
         }
-        if let Some(target) = order.link(place as usize) {
-            outlet.push(place, None, EntryPart::Other(SourceFact::Link(Box::new(entry), target.clone())));
+        if let Some(target) = order.link(position as usize) {
+            outlet.push(position, None, EntryPart::Other(SourceFact::Link(Box::new(entry), target.clone())));
             return Ok(());
         }
         if entry.kind != Kind::File {
-            outlet.push(place, None, EntryPart::Plain(entry));
+            outlet.push(position, None, EntryPart::Plain(entry));
             return Ok(());
         }
         // Only short files without holes become one chunk. Damage is reported when all content is
         // read.
         let is_short = usize::try_from(stored.size).is_ok_and(|size| size <= MAX_SINGLE_CHUNK_LEN);
         let plain = is_short && archive.holes(&stored).map_or(true, |holes| holes.is_empty());
-        let mut content = Content::begin(place, entry, stored.size, plain, outlet)?;
+        let mut content = Content::begin(position, entry, stored.size, plain, outlet)?;
         let (mut stopped, mut beyond, mut room) = (false, None, HASHED_HOLES_MAX);
         let stored_bytes = archive.info().archive_bytes;
         let read = archive.with_content(&stored, Access::Sequential, &mut |part| {
@@ -271,10 +271,10 @@ impl EntryReader<SourceFact> for ArchiveReader<'_> {
             Err(error) => {
                 content.abandon(outlet);
                 if let Some(error) = beyond {
-                    outlet.push(place, None, EntryPart::Other(SourceFact::Failed(Box::new(error), None)));
+                    outlet.push(position, None, EntryPart::Other(SourceFact::Failed(Box::new(error), None)));
                     return Ok(());
                 }
-                self.failed(place, Some(&stored), error, outlet)
+                self.failed(position, Some(&stored), error, outlet)
             }
         }
     }
@@ -282,11 +282,11 @@ impl EntryReader<SourceFact> for ArchiveReader<'_> {
 
 impl ArchiveReader<'_> {
     /// Skips an unreadable entry, or fails.
-    fn failed(&self, place: u32, entry: Option<&Entry>, error: Error, outlet: &mut Outlet<SourceFact>) -> Result<(), Stopped> {
+    fn failed(&self, position: u32, entry: Option<&Entry>, error: Error, outlet: &mut Outlet<SourceFact>) -> Result<(), Stopped> {
         let path = entry.map_or_else(Vec::new, |entry| entry.path.as_bytes().to_vec());
         let Err(error) = skip_unreadable(error, path, self.source.options.keep_going, self.source.monitor) else {
             if entry.is_none() {
-                outlet.push(place, None, EntryPart::Nothing);
+                outlet.push(position, None, EntryPart::Nothing);
             }
             return Ok(());
         };
@@ -294,7 +294,7 @@ impl ArchiveReader<'_> {
             Some(entry) => within(error, &entry.path),
             None => error,
         };
-        outlet.push(place, None, EntryPart::Other(SourceFact::Failed(Box::new(error), None)));
+        outlet.push(position, None, EntryPart::Other(SourceFact::Failed(Box::new(error), None)));
         Ok(())
     }
 }
@@ -315,9 +315,9 @@ mod tests {
         let monitor = Recorder::default();
         let order = Order::new(&*archive, None, Scattered::Before, false, &monitor).unwrap();
         assert_links_reported(&monitor);
-        let links = (0..order.len()).filter_map(|place| {
-            let entry = order.entry(&*archive, place).unwrap();
-            order.link(place).map(|first| (entry.path.to_string(), first.to_string()))
+        let links = (0..order.len()).filter_map(|position| {
+            let entry = order.entry(&*archive, position).unwrap();
+            order.link(position).map(|first| (entry.path.to_string(), first.to_string()))
         });
         let links: Vec<_> = links.collect();
         assert!(links == [("b".into(), "a".into())] || links == [("a".into(), "b".into())], "{links:?}");

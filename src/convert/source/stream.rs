@@ -89,21 +89,21 @@ impl From<Error> for End {
 }
 
 impl EntryReader<SourceFact> for StreamReader<'_> {
-    fn read_entry(&mut self, place: u32, outlet: &mut Outlet<SourceFact>) -> Result<(), Stopped> {
+    fn read_entry(&mut self, position: u32, outlet: &mut Outlet<SourceFact>) -> Result<(), Stopped> {
         let taken = self.source.stream.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(mut stream) = taken else { return Ok(()) };
         let mut content = None;
         let result = match &self.source.shape {
             Shape::Tar => {
                 let mut decoder = Decoder::default().with_names(self.source.names);
-                let result = self.read_tar(place, &mut decoder, &mut stream, &mut content, outlet);
+                let result = self.read_tar(position, &mut decoder, &mut stream, &mut content, outlet);
                 // Also for a truncated archive.
                 if !matches!(result, Err(End::Stopped)) {
-                    self.pass_comment(place, &mut decoder, outlet);
+                    self.pass_comment(position, &mut decoder, outlet);
                 }
                 result
             }
-            Shape::File(entry) => self.read_file(place, entry, &mut stream, &mut content, outlet),
+            Shape::File(entry) => self.read_file(position, entry, &mut stream, &mut content, outlet),
         };
         match result {
             Ok(()) => {
@@ -128,7 +128,7 @@ impl EntryReader<SourceFact> for StreamReader<'_> {
                     }
                     Broken { path, kept }
                 });
-                outlet.push(place, None, EntryPart::Other(SourceFact::Failed(Box::new(error), broken)));
+                outlet.push(position, None, EntryPart::Other(SourceFact::Failed(Box::new(error), broken)));
                 Ok(())
             }
         }
@@ -150,14 +150,14 @@ impl StreamReader<'_> {
 
     fn read_file(
         &mut self,
-        place: u32,
+        position: u32,
         entry: &Entry,
         stream: &mut ReadAhead<Box<dyn ByteStream>>,
         content: &mut Option<Content>,
         outlet: &mut Outlet<SourceFact>,
     ) -> Result<(), End> {
         // Its length is unknown before its end.
-        let file = content.insert(Content::begin(place, entry.clone(), u64::MAX, true, outlet)?);
+        let file = content.insert(Content::begin(position, entry.clone(), u64::MAX, true, outlet)?);
         loop {
             let bytes = stream.peek(self.source.monitor)?;
             let len = bytes.len();
@@ -176,9 +176,9 @@ impl StreamReader<'_> {
     }
 
     /// Passes on comment and remarks of a tar archive, as far as it was read.
-    fn pass_comment(&self, place: u32, decoder: &mut Decoder, outlet: &mut Outlet<SourceFact>) {
+    fn pass_comment(&self, position: u32, decoder: &mut Decoder, outlet: &mut Outlet<SourceFact>) {
         if let Some(comment) = decoder.comment() {
-            outlet.push(place, None, EntryPart::Other(SourceFact::Message(comment)));
+            outlet.push(position, None, EntryPart::Other(SourceFact::Message(comment)));
         }
         for remark in decoder.take_remarks() {
             self.warn(Severity::Degraded, &[], remark);
@@ -190,7 +190,7 @@ impl StreamReader<'_> {
 
     fn read_tar(
         &mut self,
-        place: u32,
+        position: u32,
         decoder: &mut Decoder,
         stream: &mut ReadAhead<Box<dyn ByteStream>>,
         content: &mut Option<Content>,
@@ -206,7 +206,7 @@ impl StreamReader<'_> {
                 match event {
                     Event::More if used == input.len() => break,
                     Event::More => {}
-                    Event::Member(member) => *content = self.begin(place, &member, outlet)?,
+                    Event::Member(member) => *content = self.begin(position, &member, outlet)?,
                     Event::Data(bytes) => {
                         if let Some(content) = content {
                             let stored = self.source.stored.load(Ordering::Relaxed);
@@ -229,7 +229,7 @@ impl StreamReader<'_> {
                             outlet.flush(0)?;
                         }
                     }
-                    Event::Damage(error) => outlet.push(place, None, EntryPart::Other(SourceFact::Damaged(error))),
+                    Event::Damage(error) => outlet.push(position, None, EntryPart::Other(SourceFact::Damaged(error))),
                     Event::Done => return Ok(()),
                 }
             }
@@ -240,22 +240,22 @@ impl StreamReader<'_> {
     }
 
     /// Begins an entry. Returns its content if it is stored.
-    fn begin(&mut self, place: u32, member: &Member, outlet: &mut Outlet<SourceFact>) -> Result<Option<Content>, End> {
+    fn begin(&mut self, position: u32, member: &Member, outlet: &mut Outlet<SourceFact>) -> Result<Option<Content>, End> {
         for remark in &member.remarks {
             self.warn(Severity::Degraded, &member.name, remark.clone());
         }
         let metadata = member.metadata();
         let kind = member.kind.entry_kind();
-        let path = match self.entry_path(&member.name, outlet, place) {
+        let path = match self.entry_path(&member.name, outlet, position) {
             Named::Entry(path) => path,
             Named::Top if kind == Kind::Directory => {
                 let top = self.metadata_filter.top(Top::of_entry(&metadata, member.modified));
-                outlet.push(place, None, EntryPart::Other(SourceFact::Top(top)));
+                outlet.push(position, None, EntryPart::Other(SourceFact::Top(top)));
                 return Ok(None);
             }
             Named::Top => {
                 self.warn(Severity::Degraded, &member.name, "skipped: the name is that of the top directory".into());
-                outlet.push(place, None, EntryPart::Nothing);
+                outlet.push(position, None, EntryPart::Nothing);
                 return Ok(None);
             }
             Named::Nothing => return Ok(None),
@@ -269,17 +269,17 @@ impl StreamReader<'_> {
         self.metadata_filter.times(&mut entry);
         match member.kind {
             MemberKind::File => {
-                return Ok(Some(Content::begin(place, entry, member.size, member.segments.is_none(), outlet)?));
+                return Ok(Some(Content::begin(position, entry, member.size, member.segments.is_none(), outlet)?));
             }
             MemberKind::HardLink => {
                 let mut target = Vec::new();
                 let cleaned = clean(&member.link, &mut target).ok().filter(|cleaned| *cleaned != Cleaned::Top);
                 match cleaned.and_then(|_| EntryPath::new(target).ok()) {
-                    Some(target) => outlet.push(place, None, EntryPart::Other(SourceFact::Link(Box::new(entry), target))),
+                    Some(target) => outlet.push(position, None, EntryPart::Other(SourceFact::Link(Box::new(entry), target))),
                     None => {
                         let message = format!("skipped: hard link to the invalid path {}", Quoted::new(&member.link));
                         self.warn(Severity::Degraded, &member.name, message);
-                        outlet.push(place, None, EntryPart::Nothing);
+                        outlet.push(position, None, EntryPart::Nothing);
                     }
                 }
             }
@@ -287,13 +287,13 @@ impl StreamReader<'_> {
                 if kind == Kind::Symlink {
                     entry.target = member.link.as_slice().into();
                 }
-                outlet.push(place, None, EntryPart::Plain(entry));
+                outlet.push(position, None, EntryPart::Plain(entry));
             }
         }
         Ok(None)
     }
 
-    fn entry_path(&mut self, name: &[u8], outlet: &mut Outlet<SourceFact>, place: u32) -> Named {
+    fn entry_path(&mut self, name: &[u8], outlet: &mut Outlet<SourceFact>, position: u32) -> Named {
         self.path.clear();
         match clean(name, &mut self.path) {
             Ok(Cleaned::Path) => {}
@@ -301,7 +301,7 @@ impl StreamReader<'_> {
             Ok(Cleaned::Top) => return Named::Top,
             Err(error) => {
                 self.warn(Severity::Degraded, name, format!("skipped: {error}"));
-                outlet.push(place, None, EntryPart::Nothing);
+                outlet.push(position, None, EntryPart::Nothing);
                 return Named::Nothing;
             }
         }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::entry_error::within;
 use crate::limits::{LimitCounter, Limits};
-use crate::pipeline::{Batch, EntryPart, Feed, Placed};
+use crate::pipeline::{Batch, EntryPart, Feed, OrderedPart};
 use crate::source::{Broken, SourceFact};
 use nra_format::entry::{Entry, Kind};
 use nra_format::error::{Error, Result};
@@ -61,8 +61,8 @@ impl<'a, W: Write + Send> Store<'a, W> {
     }
 
     /// Stores an part.
-    pub(crate) fn take(&mut self, placed: Placed<SourceFact>, batch: &Batch<SourceFact>) -> Result<()> {
-        let part = match placed.part {
+    pub(crate) fn take(&mut self, ordered: OrderedPart<SourceFact>, batch: &Batch<SourceFact>) -> Result<()> {
+        let part = match ordered.part {
             EntryPart::Other(SourceFact::Link(entry, target)) => return self.link(*entry, target),
             EntryPart::Other(SourceFact::Top(top)) => return self.feed.set_top(top),
             EntryPart::Other(SourceFact::Message(message)) => return self.feed.set_message(message),

@@ -34,7 +34,7 @@ pub(super) fn first_hole(file: &OwnedFd, size: u64) -> Option<u64> {
 /// A file that is open for reading.
 #[derive(Clone, Copy)]
 pub(super) struct Opened<'a> {
-    pub(super) place: u32,
+    pub(super) position: u32,
     /// Device and inode, if it has several names.
     pub(super) identity: Option<(u64, u64)>,
     pub(super) name: &'a Name,
@@ -86,7 +86,7 @@ impl Stream<'_> {
     }
 
     fn hole(&mut self, len: u64, outlet: &mut Outlet<FileFact>) {
-        outlet.push(self.file.place, self.file.identity, EntryPart::Hole(len));
+        outlet.push(self.file.position, self.file.identity, EntryPart::Hole(len));
         self.holes = self.holes.saturating_add(len);
         if self.holes > HASHED_HOLES_MAX {
             self.hasher = None;
@@ -120,7 +120,7 @@ impl Stream<'_> {
                 batch.filled += got;
                 ended = got == 0 || at == end;
             }
-            split_chunks(self.file.place, self.file.identity, &mut cut, ended, outlet);
+            split_chunks(self.file.position, self.file.identity, &mut cut, ended, outlet);
             if ended {
                 return Ok(at);
             }

@@ -15,9 +15,9 @@ use nra_format::progress::{Monitor, Warning};
 pub(super) struct Plan {
     /// Numbers of the names.
     order: Vec<u32>,
-    /// For a place whose inode has an earlier place: that earlier place.
+    /// For a position whose inode has an earlier position: that earlier position.
     first: HashMap<u32, u32>,
-    /// For the first place of an inode with several names: the number of names.
+    /// For the first position of an inode with several names: the number of names.
     count: HashMap<u32, u64>,
 }
 
@@ -36,29 +36,29 @@ impl Plan {
         Self { order, first, count }
     }
 
-    /// Returns the number of places.
+    /// Returns the number of positions.
     pub(super) fn len(&self) -> usize {
         self.order.len()
     }
 
-    /// Returns the number of the name at a place.
-    pub(super) fn name_at(&self, place: u32) -> usize {
-        self.order[place as usize] as usize
+    /// Returns the number of the name at a position.
+    pub(super) fn name_at(&self, position: u32) -> usize {
+        self.order[position as usize] as usize
     }
 
-    /// Returns whether the file at this place seems to have an earlier place.
-    pub(super) fn is_repeated(&self, place: u32) -> bool {
-        self.first.contains_key(&place)
+    /// Returns whether the file at this position seems to have an earlier position.
+    pub(super) fn is_repeated(&self, position: u32) -> bool {
+        self.first.contains_key(&position)
     }
 
-    /// Returns the first place of the file, if this place seems to be a further name of it.
-    pub(super) fn first_of(&self, place: u32) -> Option<u32> {
-        self.first.get(&place).copied()
+    /// Returns the first position of the file, if this position seems to be a further name of it.
+    pub(super) fn first_of(&self, position: u32) -> Option<u32> {
+        self.first.get(&position).copied()
     }
 
-    /// Returns how many names the file at this place seems to have in this window.
-    pub(super) fn names_of_inode(&self, place: u32) -> u64 {
-        let first = self.first.get(&place).unwrap_or(&place);
+    /// Returns how many names the file at this position seems to have in this window.
+    pub(super) fn names_of_inode(&self, position: u32) -> u64 {
+        let first = self.first.get(&position).unwrap_or(&position);
         self.count.get(first).copied().unwrap_or(1)
     }
 }
@@ -89,27 +89,27 @@ fn device(tree: &Tree, directory: DirId) -> Option<u64> {
     tree.identity(directory).map(|(device, _)| device).or_else(ask)
 }
 
-/// Finds files with several places by the inode numbers in listings. These may be wrong: callers
+/// Finds files with several positions by the inode numbers in listings. These may be wrong: callers
 /// check the status of the file.
 fn inodes(tree: &Tree, window: &Window, order: &[u32]) -> (HashMap<u32, u32>, HashMap<u32, u64>) {
-    let mut places: Vec<(u64, u32)> = order
+    let mut positions: Vec<(u64, u32)> = order
         .iter()
         .zip(0..)
-        .map(|(&number, place)| (&window.names[number as usize], place))
+        .map(|(&number, position)| (&window.names[number as usize], position))
         .filter(|(name, _)| name.kind == NameKind::File)
-        .map(|(name, place)| (name.inode, place))
+        .map(|(name, position)| (name.inode, position))
         .collect();
-    places.sort_unstable();
+    positions.sort_unstable();
     let mut first = HashMap::new();
     let mut count = HashMap::new();
-    for run in places.chunk_by(|a, b| a.0 == b.0).filter(|run| run.len() > 1) {
+    for run in positions.chunk_by(|a, b| a.0 == b.0).filter(|run| run.len() > 1) {
         let mut devices: HashMap<Option<u64>, u32> = HashMap::new();
-        for &(_, place) in run {
-            let directory = window.names[order[place as usize] as usize].directory;
+        for &(_, position) in run {
+            let directory = window.names[order[position as usize] as usize].directory;
             let device = tree.identity(directory).map(|(device, _)| device);
-            let leader = *devices.entry(device).or_insert(place);
-            if leader != place {
-                first.insert(place, leader);
+            let leader = *devices.entry(device).or_insert(position);
+            if leader != position {
+                first.insert(position, leader);
                 *count.entry(leader).or_insert(1) += 1;
             }
         }

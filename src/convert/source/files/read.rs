@@ -50,7 +50,8 @@ pub(super) struct Context<'a> {
     pub(super) own: &'a [(u64, u64)],
     /// The archive that is added to.
     pub(super) known: Option<&'a ExistingEntries>,
-    /// Names in the windows before this one: link groups are numbered by places across all of them.
+    /// Names in the windows before this one: link groups are numbered by positions across all of
+    /// them.
     pub(super) links_before: u64,
     /// Defer files with names outside of this window.
     pub(super) defer: bool,
@@ -80,8 +81,8 @@ impl EntrySource<FileFact> for Context<'_> {
 }
 
 impl EntryReader<FileFact> for Reader<'_> {
-    fn read_entry(&mut self, place: u32, outlet: &mut Outlet<FileFact>) -> Result<(), Stopped> {
-        self.read(place, true, outlet)
+    fn read_entry(&mut self, position: u32, outlet: &mut Outlet<FileFact>) -> Result<(), Stopped> {
+        self.read(position, true, outlet)
     }
 }
 
@@ -100,16 +101,16 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads the name at `place` into `outlet`. `as_link`: the result may be [`FileFact::Link`].
-    pub(super) fn read(&mut self, place: u32, as_link: bool, outlet: &mut Outlet<FileFact>) -> Result<(), Stopped> {
+    /// Reads the name at `position` into `outlet`. `as_link`: the result may be [`FileFact::Link`].
+    pub(super) fn read(&mut self, position: u32, as_link: bool, outlet: &mut Outlet<FileFact>) -> Result<(), Stopped> {
         let Context { window, plan, .. } = self.context;
-        let name = &window.names[plan.name_at(place)];
-        match self.read_name(place, name, as_link, outlet) {
+        let name = &window.names[plan.name_at(position)];
+        match self.read_name(position, name, as_link, outlet) {
             Ok(()) => Ok(()),
             Err(Failed::Stopped) => Err(Stopped),
             Err(Failed::Skip(message)) => {
                 self.warn(Severity::Degraded, name, message);
-                outlet.push(place, None, EntryPart::Nothing);
+                outlet.push(position, None, EntryPart::Nothing);
                 Ok(())
             }
         }
@@ -165,35 +166,43 @@ impl<'a> Reader<'a> {
         Ok((entry, old))
     }
 
-    fn read_name(&mut self, place: u32, name: &Name, as_link: bool, outlet: &mut Outlet<FileFact>) -> Result<(), Failed> {
+    fn read_name(&mut self, position: u32, name: &Name, as_link: bool, outlet: &mut Outlet<FileFact>) -> Result<(), Failed> {
         let directory = self.enter(name.directory)?;
         match name.kind {
-            NameKind::File if as_link && self.context.plan.is_repeated(place) => self.read_link(place, name, &directory, outlet),
-            NameKind::File => self.read_file(place, name, false, &directory, outlet),
+            NameKind::File if as_link && self.context.plan.is_repeated(position) => {
+                self.read_link(position, name, &directory, outlet)
+            }
+            NameKind::File => self.read_file(position, name, false, &directory, outlet),
             NameKind::Symlink | NameKind::Fifo | NameKind::CharacterDevice | NameKind::BlockDevice => {
-                self.read_node(place, name, &directory, outlet)
+                self.read_node(position, name, &directory, outlet)
             }
             NameKind::Other => Err(Failed::Skip(SOCKET.to_owned())),
             NameKind::Directory => Err(Failed::Skip(CHANGED_TYPE.to_owned())),
         }
     }
 
-    /// Reads a further name of a file that is read at another place, as its status confirms.
-    fn read_link(&mut self, place: u32, name: &Name, directory: &OwnedFd, outlet: &mut Outlet<FileFact>) -> Result<(), Failed> {
+    /// Reads a further name of a file that is read at another position, as its status confirms.
+    fn read_link(
+        &mut self,
+        position: u32,
+        name: &Name,
+        directory: &OwnedFd,
+        outlet: &mut Outlet<FileFact>,
+    ) -> Result<(), Failed> {
         let bytes = self.context.window.name(name);
         let facts = Facts::new(&statat(directory, bytes, self.at_flags())?);
         if let Some(known) = self.context.known {
             let (_, old) = self.entry_path(bytes, Kind::File)?;
             if known.has(old.as_ref(), Kind::File, &facts, self.context.describer.time(&facts)) {
-                return self.read_file(place, name, true, directory, outlet);
+                return self.read_file(position, name, true, directory, outlet);
             }
         }
-        let part = if self.is_deferred(place, &facts) {
+        let part = if self.is_deferred(position, &facts) {
             EntryPart::Other(FileFact::Defer)
         } else {
             EntryPart::Other(FileFact::Link(facts.identity))
         };
-        outlet.push(place, Some(facts.identity), part);
+        outlet.push(position, Some(facts.identity), part);
         Ok(())
     }
 
@@ -201,19 +210,25 @@ impl<'a> Reader<'a> {
         if self.context.follow { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW }
     }
 
-    fn is_deferred(&self, place: u32, facts: &Facts) -> bool {
-        self.context.defer && facts.links > self.context.plan.names_of_inode(place)
+    fn is_deferred(&self, position: u32, facts: &Facts) -> bool {
+        self.context.defer && facts.links > self.context.plan.names_of_inode(position)
     }
 
     /// Reads a symlink, fifo or device.
-    fn read_node(&mut self, place: u32, name: &Name, directory: &OwnedFd, outlet: &mut Outlet<FileFact>) -> Result<(), Failed> {
+    fn read_node(
+        &mut self,
+        position: u32,
+        name: &Name,
+        directory: &OwnedFd,
+        outlet: &mut Outlet<FileFact>,
+    ) -> Result<(), Failed> {
         let bytes = self.context.window.name(name);
         let is_symlink = name.kind == NameKind::Symlink;
         let flags = if is_symlink { AtFlags::SYMLINK_NOFOLLOW } else { self.at_flags() };
         let facts = Facts::new(&statat(directory, bytes, flags)?);
         if self.context.own.contains(&facts.identity) {
             self.warn(Severity::Remark, name, OWN.to_owned());
-            outlet.push(place, None, EntryPart::Other(FileFact::Own));
+            outlet.push(position, None, EntryPart::Other(FileFact::Own));
             return Ok(());
         }
         let kind = match facts.file_type {
@@ -236,7 +251,7 @@ impl<'a> Reader<'a> {
         let (mut entry, old) = self.describe(bytes, kind, &facts, attributes)?;
         entry.target = target;
         let part = self.compared(&entry, old.as_ref(), 0, None);
-        outlet.push(place, None, part.unwrap_or(EntryPart::Plain(entry)));
+        outlet.push(position, None, part.unwrap_or(EntryPart::Plain(entry)));
         Ok(())
     }
 
@@ -288,7 +303,7 @@ impl<'a> Reader<'a> {
     /// Reads a file. `as_link`: the result for a further name may be [`FileFact::Link`].
     fn read_file(
         &mut self,
-        place: u32,
+        position: u32,
         name: &Name,
         as_link: bool,
         directory: &OwnedFd,
@@ -302,12 +317,12 @@ impl<'a> Reader<'a> {
         }
         if self.context.own.contains(&facts.identity) {
             self.warn(Severity::Remark, name, OWN.to_owned());
-            outlet.push(place, None, EntryPart::Other(FileFact::Own));
+            outlet.push(position, None, EntryPart::Other(FileFact::Own));
             return Ok(());
         }
         let identity = (facts.links > 1).then_some(facts.identity);
-        if self.is_deferred(place, &facts) {
-            outlet.push(place, identity, EntryPart::Other(FileFact::Defer));
+        if self.is_deferred(position, &facts) {
+            outlet.push(position, identity, EntryPart::Other(FileFact::Defer));
             return Ok(());
         }
         let mut attributes = Vec::new();
@@ -324,40 +339,40 @@ impl<'a> Reader<'a> {
             // to it.
             Some(EntryPart::Other(FileFact::Touched(_))) if identity.is_some() => {
                 if let Some(identity) = identity.filter(|_| as_link) {
-                    outlet.push(place, Some(identity), EntryPart::Other(FileFact::Link(identity)));
+                    outlet.push(position, Some(identity), EntryPart::Other(FileFact::Link(identity)));
                     return Ok(());
                 }
             }
             // The file had several names before, and has one now.
             Some(EntryPart::Other(FileFact::Same(_))) if identity.is_none() && old.is_some_and(|old| old.link_group != 0) => {}
             Some(part) => {
-                outlet.push(place, identity, part);
+                outlet.push(position, identity, part);
                 return Ok(());
             }
             None => {}
         }
-        if identity.is_some() && self.context.plan.names_of_inode(place) > 1 {
-            entry.link_group = self.context.links_before + 1 + u64::from(place);
+        if identity.is_some() && self.context.plan.names_of_inode(position) > 1 {
+            entry.link_group = self.context.links_before + 1 + u64::from(position);
         }
         if facts.size == 0 || self.context.dry_run {
-            outlet.push(place, identity, EntryPart::Plain(entry));
+            outlet.push(position, identity, EntryPart::Plain(entry));
             return Ok(());
         }
         let sparse = self.context.holes
             && facts.size >= HOLE_MIN
             && facts.allocated_bytes < facts.size
             && first_hole(&file, facts.size).is_some();
-        let opened = Opened { place, identity, name, fd: &file, size: facts.size };
+        let opened = Opened { position, identity, name, fd: &file, size: facts.size };
         if sparse || facts.size > MAX_SINGLE_CHUNK_LEN as u64 {
             let mut stream = Stream { file: &opened, sparse, hasher: Some(blake3::Hasher::new()), holes: 0 };
-            outlet.push(place, identity, EntryPart::Begin(entry));
+            outlet.push(position, identity, EntryPart::Begin(entry));
             let end = match stream.read(self.context.monitor, outlet) {
                 Ok(read) => {
                     self.check_unchanged(name, &file, &facts, read);
                     EntryPart::End(stream.hasher.map(|hasher| hasher.finalize().into()))
                 }
                 Err(failed) => {
-                    outlet.push(place, identity, EntryPart::Abandon);
+                    outlet.push(position, identity, EntryPart::Abandon);
                     return match failed {
                         Failed::Skip(message) => {
                             self.warn(Severity::Degraded, name, message);
@@ -367,7 +382,7 @@ impl<'a> Reader<'a> {
                     };
                 }
             };
-            outlet.push(place, identity, end);
+            outlet.push(position, identity, end);
             return Ok(());
         }
         self.read_whole(&opened, entry, &facts, outlet)
@@ -380,7 +395,7 @@ impl<'a> Reader<'a> {
         facts: &Facts,
         outlet: &mut Outlet<FileFact>,
     ) -> Result<(), Failed> {
-        let Opened { place, identity, name, .. } = *file;
+        let Opened { position, identity, name, .. } = *file;
         let size = usize::try_from(file.size).expect("small files fit in memory");
         // Reading one more byte detects growth, and saves the read that finds the end.
         outlet.make_room(size + 1)?;
@@ -393,13 +408,13 @@ impl<'a> Reader<'a> {
             self.check_unchanged(name, file.fd, facts, len as u64);
         }
         if len == 0 {
-            outlet.push(place, identity, EntryPart::Plain(entry));
+            outlet.push(position, identity, EntryPart::Plain(entry));
             return Ok(());
         }
         let run = ByteRange { start, len };
         outlet.batch.filled += len;
         let piece = hash_chunk(outlet.batch.run(run), run);
-        outlet.push(place, identity, EntryPart::Whole(entry, piece));
+        outlet.push(position, identity, EntryPart::Whole(entry, piece));
         Ok(())
     }
 

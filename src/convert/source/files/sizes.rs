@@ -22,18 +22,20 @@ pub(super) fn expect_bytes(context: Context<'_>, over: &Receiver<()>) {
         return;
     }
     let flags = if context.follow { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW };
-    let size = |place| {
-        let name = &window.names[plan.name_at(place)];
+    let size = |position| {
+        let name = &window.names[plan.name_at(position)];
         let directory = handles.get(tree, name.directory).ok()?;
         let facts = Facts::new(&statat(&directory, window.name(name), flags).ok()?);
         (name.kind == NameKind::File && !context.own.contains(&facts.identity)).then_some(facts.size)
     };
     let mut sum = 0u64;
-    for place in (0..plan.len()).filter_map(|place| u32::try_from(place).ok()).filter(|&place| !plan.is_repeated(place)) {
+    for position in
+        (0..plan.len()).filter_map(|position| u32::try_from(position).ok()).filter(|&position| !plan.is_repeated(position))
+    {
         if over.try_recv() == Err(TryRecvError::Disconnected) {
             return;
         }
-        sum = sum.saturating_add(size(place).unwrap_or(0));
+        sum = sum.saturating_add(size(position).unwrap_or(0));
     }
     context.monitor.expect(Counter::Bytes, sum);
 }

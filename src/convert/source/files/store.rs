@@ -5,7 +5,7 @@ use std::io::Write;
 
 use super::add::{Comparison, ExistingEntries, KeptName, keep_tags, touch};
 use super::read::{Context, Reader};
-use crate::pipeline::{Batch, EntryPart, Feed, Placed, Visit, read_ahead, read_one};
+use crate::pipeline::{Batch, EntryPart, Feed, OrderedPart, Visit, read_ahead, read_one};
 use crate::source::walk::{Window, join};
 use crate::stats::Stats;
 use nra_format::entry::{Entry, Kind};
@@ -32,9 +32,9 @@ pub(super) enum FileFact {
 /// Stores windows.
 pub(super) struct Store<'a, W: Write + Send> {
     feed: Feed<'a, W>,
-    /// Files with several names, by the place of the first: identity, entry, number.
+    /// Files with several names, by the position of the first: identity, entry, number.
     linked: HashMap<u32, ((u64, u64), Entry, EntryId)>,
-    /// Files with several names that the archive has, by the place of the first: identity, path.
+    /// Files with several names that the archive has, by the position of the first: identity, path.
     kept: HashMap<u32, KeptName>,
     /// Unchanged entries.
     unchanged: u64,
@@ -98,26 +98,28 @@ impl<'a, W: Write + Send> Store<'a, W> {
     pub(super) fn store(&mut self, context: Context<'_>, threads: usize, read_bytes: u64) -> Result<()> {
         self.linked.clear();
         self.kept.clear();
-        let places = context.plan.len();
-        read_ahead(&context, places, threads, read_bytes, context.monitor, &mut |placed, batch| self.take(placed, batch, context))
+        let count = context.plan.len();
+        read_ahead(&context, count, threads, read_bytes, context.monitor, &mut |ordered, batch| {
+            self.take(ordered, batch, context)
+        })
     }
 
-    fn take(&mut self, placed: Placed<FileFact>, batch: &Batch<FileFact>, context: Context<'_>) -> Result<()> {
-        let Placed { place, identity, part } = placed;
+    fn take(&mut self, ordered: OrderedPart<FileFact>, batch: &Batch<FileFact>, context: Context<'_>) -> Result<()> {
+        let OrderedPart { position, identity, part } = ordered;
         match part {
             EntryPart::Other(FileFact::Own) => {}
             EntryPart::Other(FileFact::Same(path)) => {
                 self.keep(context.monitor);
                 if let (Some(identity), Some(path)) = (identity, path)
-                    && context.plan.names_of_inode(place) > 1
+                    && context.plan.names_of_inode(position) > 1
                 {
-                    self.kept.insert(place, (identity, path));
+                    self.kept.insert(position, (identity, path));
                 }
             }
             EntryPart::Other(FileFact::Touched(entry)) => self.touch(&entry, context.monitor)?,
-            EntryPart::Other(FileFact::Link(identity)) => self.link(place, identity, context)?,
+            EntryPart::Other(FileFact::Link(identity)) => self.link(position, identity, context)?,
             EntryPart::Other(FileFact::Defer) => {
-                let name = &context.window.names[context.plan.name_at(place)];
+                let name = &context.window.names[context.plan.name_at(position)];
                 self.deferred.push(name.directory, name.kind, name.inode, context.window.name(name));
             }
             part => {
@@ -125,8 +127,8 @@ impl<'a, W: Write + Send> Store<'a, W> {
                 let stored = self.feed.take(part, batch, keep, context.monitor)?;
                 if let Some((id, Some(entry))) = stored {
                     self.list(&entry.path, entry.kind);
-                    if let Some(identity) = identity.filter(|_| context.plan.names_of_inode(place) > 1) {
-                        self.linked.insert(place, (identity, entry, id));
+                    if let Some(identity) = identity.filter(|_| context.plan.names_of_inode(position) > 1) {
+                        self.linked.insert(position, (identity, entry, id));
                     }
                 }
             }
@@ -183,8 +185,8 @@ impl<'a, W: Write + Send> Store<'a, W> {
 
     /// Adds a further name of a file, or reads the file if the first name was skipped or is another
     /// file.
-    fn link(&mut self, place: u32, identity: (u64, u64), context: Context<'_>) -> Result<()> {
-        if let Some(first) = context.plan.first_of(place)
+    fn link(&mut self, position: u32, identity: (u64, u64), context: Context<'_>) -> Result<()> {
+        if let Some(first) = context.plan.first_of(position)
             && let Some((known, path)) = self.kept.remove(&first)
             && known == identity
         {
@@ -192,12 +194,12 @@ impl<'a, W: Write + Send> Store<'a, W> {
             let id = self.feed.keep(&path)?;
             self.linked.insert(first, (identity, Entry::new(path, Kind::File), id));
         }
-        let first = context.plan.first_of(place).and_then(|first| self.linked.get(&first));
+        let first = context.plan.first_of(position).and_then(|first| self.linked.get(&first));
         if let Some((known, entry, id)) = first
             && *known == identity
         {
             let (mut entry, id) = (entry.clone(), *id);
-            let name = &context.window.names[context.plan.name_at(place)];
+            let name = &context.window.names[context.plan.name_at(position)];
             let mut path = Vec::new();
             context.tree.stored_path(name.directory, &mut path);
             join(&mut path, context.window.name(name));
@@ -210,7 +212,7 @@ impl<'a, W: Write + Send> Store<'a, W> {
             return self.feed.add_link(entry, id, context.monitor).map(drop);
         }
         let monitor = context.monitor;
-        let read = move |outlet: &mut _| Reader::new(context).read(place, false, outlet);
-        read_one(read, monitor, &mut |placed, batch| self.take(placed, batch, context))
+        let read = move |outlet: &mut _| Reader::new(context).read(position, false, outlet);
+        read_one(read, monitor, &mut |ordered, batch| self.take(ordered, batch, context))
     }
 }

@@ -27,9 +27,7 @@ impl<const N: usize> Field<N> {
     pub fn is_zero(self, structure: &[u8]) -> bool {
         self.get(structure) == [0; N]
     }
-}
 
-impl<const N: usize> Field<N> {
     /// Returns the number in the field.
     pub fn number<T: Number<N>>(self, structure: &[u8]) -> T {
         T::decode(self.get(structure))
@@ -65,13 +63,15 @@ macro_rules! number {
 number!(u8: 1, u16: 2, u32: 4, u64: 8, i64: 8);
 
 /// Implements `put_numbers` and `get_numbers`, which store and read those members of a structure that
-/// are numbers. Each member is followed by its offset.
+/// are numbers. Each member is followed by its offset. The remaining members stand in parentheses, so
+/// that no member can be forgotten.
 #[macro_export]
 macro_rules! stored_numbers {
-    ($type:ident { $($member:ident: $offset:expr),* $(,)? }) => {
+    ($type:ident ($($other:ident),*) { $($member:ident: $offset:expr),* $(,)? }) => {
         impl $type {
             fn put_numbers(&self, bytes: &mut [u8]) {
-                $($crate::layout::Field { offset: $offset }.put_number(bytes, self.$member);)*
+                let Self { $($member,)* $($other: _,)* } = self;
+                $($crate::layout::Field { offset: $offset }.put_number(bytes, *$member);)*
             }
             fn get_numbers(&mut self, bytes: &[u8]) {
                 $(self.$member = $crate::layout::Field { offset: $offset }.number(bytes);)*

@@ -47,7 +47,7 @@ pub(crate) struct Commit {
     pub message: String,
 }
 
-nra_core::stored_numbers!(Commit {
+nra_core::stored_numbers!(Commit (archive_id, time, entry_root, previous, attributes, runs, message) {
     number: field::NUMBER.offset,
     entries: field::ENTRIES.offset,
     files: field::FILES.offset,

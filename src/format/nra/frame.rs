@@ -69,7 +69,8 @@ impl FrameKind {
 
     /// Returns the name that the specification uses.
     pub fn name(self) -> &'static str {
-        Self::ALL[self as usize - 1].1
+        let named = Self::ALL.into_iter().find(|&(kind, _)| kind == self);
+        named.expect("the table has all kinds").1
     }
 
     /// Returns the error for a damaged frame of this kind at file offset `offset`.
@@ -131,7 +132,7 @@ pub struct FrameHeader {
     pub sealed: bool,
 }
 
-nra_core::stored_numbers!(FrameHeader {
+nra_core::stored_numbers!(FrameHeader (kind, codec, sealed) {
     raw_len: field::RAW_LEN.offset,
     stored_len: field::STORED_LEN.offset,
     pad_len: field::PAD_LEN.offset,

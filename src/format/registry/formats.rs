@@ -57,7 +57,7 @@ impl Format {
 
 /// A compressed stream that contains a tar archive, which is what nra writes, or one file.
 macro_rules! compressed {
-    ($compression:ident, $signature:literal, write: $write:literal) => {
+    ($compression:ident, $signature:literal, write_and_stream: $write:literal) => {
         Format {
             engine: Engine::Compressed(Compression::$compression),
             extension: Compression::$compression.extension(),
@@ -107,11 +107,11 @@ pub static FORMATS: &[Format] = &[
         begins: Shard::has_magic,
         probe: |source, options| Ok(boxed(ShardBackend::probe(source, options)?)),
     },
-    compressed!(Gzip, "1f8b08", write: true),
-    compressed!(Zstd, "28b52ffd", write: true),
-    compressed!(Xz, "fd377a585a00", write: true),
-    compressed!(Bzip2, "425a68", write: true),
-    compressed!(Lz4, "04224d18", write: true),
+    compressed!(Gzip, "1f8b08", write_and_stream: true),
+    compressed!(Zstd, "28b52ffd", write_and_stream: true),
+    compressed!(Xz, "fd377a585a00", write_and_stream: true),
+    compressed!(Bzip2, "425a68", write_and_stream: true),
+    compressed!(Lz4, "04224d18", write_and_stream: true),
     Format {
         engine: Engine::Tar,
         extension: ".tar",
@@ -123,7 +123,7 @@ pub static FORMATS: &[Format] = &[
         begins: nra_tar::detect,
         probe: |source, options| Ok(boxed(nra_tar::probe(source, options)?)),
     },
-    compressed!(Lzma, "5d0000", write: false),
+    compressed!(Lzma, "5d0000", write_and_stream: false),
     Format {
         engine: Engine::SevenZ,
         extension: ".7z",

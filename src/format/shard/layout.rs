@@ -104,7 +104,7 @@ pub struct Header {
 /// Field of the header: length of an index record.
 const RECORD_LEN: Field<2> = Field { offset: 10 };
 
-stored_numbers!(Header {
+stored_numbers!(Header (role, reserved) {
     flags: 6,
     alignment: 8,
     compression_default: 9,
@@ -213,7 +213,7 @@ pub struct IndexEntry {
     pub tags: u16,
 }
 
-stored_numbers!(IndexEntry {
+stored_numbers!(IndexEntry () {
     name_hash: 0,
     name_offset: 8,
     name_len: 12,

@@ -35,7 +35,11 @@ macro_rules! columns {
         pub mod column {
             $(pub const $column: usize = $number;)*
             /// Names of the columns in their order, as in the specification.
-            pub const NAMES: [&str; super::COLUMNS] = [$($name),*];
+            pub const NAMES: [&str; super::COLUMNS] = {
+                let mut names = [""; super::COLUMNS];
+                $(names[$number] = $name;)*
+                names
+            };
         }
     };
 }

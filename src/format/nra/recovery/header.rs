@@ -64,7 +64,7 @@ pub struct RecoveryHeader {
     pub commit: u64,
 }
 
-nra_core::stored_numbers!(RecoveryHeader {
+nra_core::stored_numbers!(RecoveryHeader () {
     protected: field::PROTECTED.offset,
     shard_len: field::SHARD_LEN.offset,
     groups: field::GROUPS.offset,

@@ -332,7 +332,7 @@ fn hard_link_to_directory_is_skipped() {
             }
         }
         fs::write(folder.path().join("a.tar"), builder.into_inner().unwrap()).unwrap();
-        expect(folder.path(), &["list", "a.tar"], 3, &["d\n", "no file in the archive: h"]);
+        expect(folder.path(), &["list", "a.tar"], 3, &["d\n", "not a file of the archive: h"]);
         expect(folder.path(), &["convert", "a.tar", "a.nra", "-f"], 3, &["h: skipped: "]);
     }
     // The path of a file becomes a directory.

@@ -63,7 +63,7 @@ enum Action {
     Change {
         #[command(flatten)]
         change: ChangeArgs,
-        /// Number of the key, as shown by nra key list (default: the key used to open the archive)
+        /// Number shown by nra key list (default: the key used to open)
         #[arg(value_name = "NUMBER")]
         number: Option<usize>,
         #[command(flatten)]

@@ -62,10 +62,10 @@ pub(super) fn footer(window: &Window, end: u64, damage: &mut DamageList) -> Resu
 
 /// Checks the archive attributes and the commits before `commit`, whose bytes end at `end`.
 pub(super) fn commits(window: &Window, commit: &Commit, end: u64, damage: &mut DamageList, monitor: &dyn Monitor) -> Result<()> {
-    if let Some(attributes) = commit.attributes {
-        if let Err(error) = frames::parse(window, FrameKind::Attributes, attributes, parse_attributes) {
-            damage.report_error(error, FrameKind::Attributes.name(), attributes.offset)?;
-        }
+    if let Some(attributes) = commit.attributes
+        && let Err(error) = frames::parse(window, FrameKind::Attributes, attributes, parse_attributes)
+    {
+        damage.report_error(error, FrameKind::Attributes.name(), attributes.offset)?;
     }
     let mut before = commit.previous;
     for place in Chain::new(window, commit, end) {

@@ -305,7 +305,7 @@ mod tests {
             ("mouse = true\n[keys]\nextract = [\"hyper-x\"]\n", 3, "unknown key"),
             ("[keys]\n\nextrac = [\"x\"]\n", 3, "unknown command"),
             ("[keys\n", 1, ""),
-            ("launcher = \"\"\n", 1, "a command"),
+            ("launcher = \"\"\n", 1, "must not be empty"),
             ("[limits]\nwindow = \"256K\"\npicture = \"much\"\n", 3, "invalid size"),
             ("[limits]\n\nwindow = 10\n", 3, "65536 to"),
             ("[limits]\npictures = 10\n", 2, "no limit"),

@@ -10,7 +10,7 @@ use nra_format::entry::Entry;
 use nra_format::error::{Error, Result};
 use nra_format::nra::writer::{EntryId, NewContent, Writer};
 use nra_format::path::EntryPath;
-use nra_format::progress::{Counter, Monitor, Warning};
+use nra_format::progress::{Counter, Monitor, Severity, Warning};
 use nra_format::top::Top;
 
 /// A stored file: its number, and the entry if it was requested.
@@ -19,6 +19,8 @@ pub(crate) type Stored = (EntryId, Option<Entry>);
 /// Stores parts in an archive.
 pub(crate) struct Feed<'a, W: Write + Send> {
     writer: &'a mut Writer<W>,
+    /// Severity of warnings about skipped entries.
+    loss: Severity,
     /// Names that were skipped.
     pub(crate) skipped: u64,
     /// The file in progress was skipped: its chunks are dropped.
@@ -32,9 +34,10 @@ pub(crate) struct Feed<'a, W: Write + Send> {
 }
 
 impl<'a, W: Write + Send> Feed<'a, W> {
-    /// Returns a feed for `writer`.
-    pub(crate) fn new(writer: &'a mut Writer<W>) -> Self {
-        Self { path: Vec::new(), writer, skipped: 0, skipping: false, begun: None, counted: 0 }
+    /// Returns a feed for `writer`. `loss`: severity of warnings about entries that the format can't
+    /// hold.
+    pub(crate) fn new(writer: &'a mut Writer<W>, loss: Severity) -> Self {
+        Self { path: Vec::new(), writer, loss, skipped: 0, skipping: false, begun: None, counted: 0 }
     }
 
     /// Records the top directory, replacing the known one.
@@ -86,7 +89,7 @@ impl<'a, W: Write + Send> Feed<'a, W> {
             Err(error @ (Error::Usage { .. } | Error::Limit { .. })) => {
                 self.skipped += 1;
                 let message = format!("skipped: {error}");
-                monitor.warn(Warning::degraded(self.path.clone(), message));
+                monitor.warn(Warning::new(self.loss, self.path.clone(), message));
                 Ok(None)
             }
             Err(error) => Err(error),
@@ -217,7 +220,7 @@ impl<'a, W: Write + Send> Feed<'a, W> {
         self.skipped += 1;
         if let Some(entry) = self.begun.take() {
             let message = format!("skipped: {error}");
-            monitor.warn(Warning::degraded(entry.path.as_bytes(), message));
+            monitor.warn(Warning::new(self.loss, entry.path.as_bytes(), message));
         }
     }
 }

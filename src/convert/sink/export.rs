@@ -22,7 +22,7 @@ use crate::limits::LimitCounter;
 use crate::metadata::MetadataFilter;
 use crate::options::Options;
 use crate::select::Selection;
-use crate::source::{Order, Scattered, report_index_state, skip_unreadable};
+use crate::source::{OnUnreadable, Order, Scattered, report_index_state, skip_unreadable};
 use crate::stats::Stats;
 use nra_format::archive::{Access, Archive, ContentSink, Part};
 use nra_format::container::Engine;
@@ -139,7 +139,7 @@ impl<'a> Exporter<'a> {
         monitor: &'a dyn Monitor,
     ) -> Result<Self> {
         let scattered = if target == Engine::Tar { Scattered::After } else { Scattered::Before };
-        let order = Order::new(archive, selection, scattered, options.keep_going, monitor)?;
+        let order = Order::new(archive, selection, scattered, OnUnreadable::of(options), monitor)?;
         report_index_state(archive, options.keep_going, monitor)?;
         let metadata_filter = MetadataFilter::new(&options.metadata);
         let omitted = if selection.is_none() { archive.skipped_entries() } else { 0 };
@@ -252,12 +252,11 @@ impl<'a> Exporter<'a> {
     pub(super) fn skip(&mut self, error: Error, counted: Option<(&Entry, u64)>) -> Result<()> {
         let path = counted.map_or_else(Vec::new, |(entry, _)| entry.path.as_bytes().to_vec());
         let damage = matches!(error, Error::Corrupt { .. });
-        skip_unreadable(error, path, self.options.keep_going && !self.refused.get(), self.monitor).map_err(
-            |error| match counted {
-                Some((entry, _)) => within(error, &entry.path),
-                None => error,
-            },
-        )?;
+        let on_unreadable = if self.refused.get() { OnUnreadable::Fail } else { OnUnreadable::of(self.options) };
+        skip_unreadable(error, path, on_unreadable, self.monitor).map_err(|error| match counted {
+            Some((entry, _)) => within(error, &entry.path),
+            None => error,
+        })?;
         self.stats.skipped += 1;
         if let Some((entry, content)) = counted {
             self.stats.written.entries -= 1;

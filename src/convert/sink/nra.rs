@@ -29,7 +29,7 @@ use nra_format::error::{Error, Result};
 use nra_format::nra::compact;
 use nra_format::nra::reader::NraReader;
 use nra_format::nra::writer::{Writer, WriterOptions};
-use nra_format::progress::{Monitor, Warning};
+use nra_format::progress::{Monitor, Severity, Warning};
 use nra_format::stream::ReadAhead;
 
 /// How a new .nra archive is written.
@@ -86,12 +86,13 @@ fn write_output(input: Opened<'_>, output: Output, sink: &NraSink, options: &Opt
         }
         _ => {}
     }
-    let mut limits = options.limits;
+    let (mut limits, mut loss) = (options.limits, Severity::Degraded);
     if let Opened::Indexed(Indexed { archive, selection, is_damaged }) = &input {
         warn_unencrypted(&**archive, writer_options.encryption.is_some(), monitor);
         if *is_damaged {
             // Limits are for hostile input. They must not prevent a recovery.
             limits = Limits::NONE;
+            loss = Severity::Damage;
         } else {
             warn_archive_losses(&**archive, Engine::Nra5, monitor);
         }
@@ -111,9 +112,9 @@ fn write_output(input: Opened<'_>, output: Output, sink: &NraSink, options: &Opt
         Opened::Once { stored, .. } => Arc::clone(stored),
         Opened::Indexed(input) => Arc::new(AtomicU64::new(input.archive.info().archive_bytes)),
     };
-    let mut store = Store::new(&mut writer, limits, stored, options.keep_going, monitor);
-    let mut run = |readers: &dyn EntrySource<SourceFact>, count| {
-        let mut take = |ordered, batch: &_| store.take(ordered, batch);
+    let mut store = Store::new(&mut writer, limits, stored, options.keep_going, loss, monitor);
+    let mut run = |readers: &dyn EntrySource<SourceFact>, count, damaged: Option<&ArchiveSource<'_>>| {
+        let mut take = |ordered, batch: &_| store.store_part(ordered, batch, damaged);
         read_ahead(readers, count, options.threads, read_bytes, monitor, &mut take)
     };
     let (mut unlisted, mut unreadable, mut recovers) = (0, 0, false);
@@ -129,12 +130,12 @@ fn write_output(input: Opened<'_>, output: Output, sink: &NraSink, options: &Opt
                 keep_going: options.keep_going,
                 monitor,
             };
-            run(&source, 1)?;
+            run(&source, 1, None)?;
             source.stored.load(Ordering::Relaxed)
         }
         Opened::Indexed(input) => {
             let source = ArchiveSource::new(&input, limits, options, monitor)?;
-            run(&source, source.order.len())?;
+            run(&source, source.order.len(), Some(&source).filter(|_| input.is_damaged))?;
             (unreadable, recovers) = (source.order.unreadable(), input.is_damaged);
             if input.selection.is_none() {
                 unlisted = input.archive.skipped_entries();

@@ -40,13 +40,13 @@ impl Order {
     ///
     /// # Errors
     ///
-    /// As reading the index does. `Corrupt` also if parts of it are lost; with `keep_going` that is
-    /// a warning.
+    /// As reading the index does. `Corrupt` also if parts of it are lost, unless `on_unreadable`
+    /// skips them.
     pub(crate) fn new(
         archive: &dyn Archive,
         selection: Option<&Selection>,
         scattered: Scattered,
-        keep_going: bool,
+        on_unreadable: OnUnreadable,
         monitor: &dyn Monitor,
     ) -> Result<Self> {
         let mut order = Self::default();
@@ -55,7 +55,7 @@ impl Order {
         }
         if archive.is_index_damaged() || order.unreadable > 0 {
             order = Self { listing: Some(Vec::new()), ..Self::default() };
-            let mut lost = |error| skip_unreadable(error, Vec::new(), keep_going, monitor);
+            let mut lost = |error| skip_unreadable(error, Vec::new(), on_unreadable, monitor);
             order.list(archive, selection, scattered, &mut lost, monitor)?;
         }
         for path in std::mem::take(&mut order.no_links) {
@@ -142,18 +142,39 @@ impl Order {
     }
 }
 
-/// Skips something unreadable with a warning, or fails.
+/// How unreadable parts of an archive are handled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OnUnreadable {
+    /// The conversion fails.
+    Fail,
+    /// They are skipped.
+    Skip,
+    /// They are skipped. The archive is known to be damaged, so each loss is reported as damage.
+    Recover,
+}
+
+impl OnUnreadable {
+    /// Returns how `options` handle an archive that is not known to be damaged.
+    pub(crate) fn of(options: &Options) -> Self {
+        if options.keep_going { Self::Skip } else { Self::Fail }
+    }
+}
+
+/// Skips something unreadable with a warning, or fails. `path`: empty for a part of the index.
 ///
 /// # Errors
 ///
-/// `error`, unless `keep_going` is set and the input is the cause, rather than the system or a
-/// missing key.
-pub(crate) fn skip_unreadable(error: Error, path: Vec<u8>, keep_going: bool, monitor: &dyn Monitor) -> Result<()> {
-    if !keep_going || matches!(error, Error::Io { .. } | Error::Cancelled | Error::KeyNeeded | Error::WrongKey) {
+/// `error`, unless unreadable parts are skipped and the input is the cause, rather than the system
+/// or a missing key.
+pub(crate) fn skip_unreadable(error: Error, path: Vec<u8>, on_unreadable: OnUnreadable, monitor: &dyn Monitor) -> Result<()> {
+    let is_cause = !matches!(error, Error::Io { .. } | Error::Cancelled | Error::KeyNeeded | Error::WrongKey);
+    if on_unreadable == OnUnreadable::Fail || !is_cause {
         return Err(error);
     }
-    let severity = if matches!(error, Error::Corrupt { .. }) { Severity::Damage } else { Severity::Degraded };
-    monitor.warn(Warning::new(severity, path, format!("skipped: {error}")));
+    let is_damage = on_unreadable == OnUnreadable::Recover || matches!(error, Error::Corrupt { .. });
+    let severity = if is_damage { Severity::Damage } else { Severity::Degraded };
+    let lost = if path.is_empty() { "some entries are lost" } else { "skipped" };
+    monitor.warn(Warning::new(severity, path, format!("{lost}: {error}")));
     Ok(())
 }
 
@@ -184,6 +205,7 @@ pub(crate) fn report_index_state(archive: &dyn Archive, keep_going: bool, monito
 pub(crate) struct ArchiveSource<'a> {
     pub(crate) archive: &'a dyn Archive,
     pub(crate) order: Order,
+    on_unreadable: OnUnreadable,
     limit_counter: LimitCounter,
     options: &'a Options,
     monitor: &'a dyn Monitor,
@@ -194,17 +216,31 @@ impl<'a> ArchiveSource<'a> {
     /// leaves that to its caller.
     pub(crate) fn new(input: &'a Indexed<'_>, limits: Limits, options: &'a Options, monitor: &'a dyn Monitor) -> Result<Self> {
         let archive = &*input.archive;
-        let order = Order::new(archive, input.selection, Scattered::Before, options.keep_going, monitor)?;
+        let on_unreadable = if input.is_damaged { OnUnreadable::Recover } else { OnUnreadable::of(options) };
+        let order = Order::new(archive, input.selection, Scattered::Before, on_unreadable, monitor)?;
         if !input.is_damaged {
             report_index_state(archive, options.keep_going, monitor)?;
         }
-        Ok(Self { archive, order, limit_counter: LimitCounter::new(limits), options, monitor })
+        Ok(Self { archive, order, on_unreadable, limit_counter: LimitCounter::new(limits), options, monitor })
+    }
+
+    /// Reads a hard link as a file of its own.
+    ///
+    /// # Errors
+    ///
+    /// If the conversion was stopped.
+    pub(crate) fn read_as_file(&self, position: u32, outlet: &mut Outlet<SourceFact>) -> Result<(), Stopped> {
+        self.entry_reader().read(position, false, outlet)
+    }
+
+    fn entry_reader(&self) -> ArchiveReader<'_> {
+        ArchiveReader { source: self, metadata_filter: MetadataFilter::new(&self.options.metadata) }
     }
 }
 
 impl EntrySource<SourceFact> for ArchiveSource<'_> {
     fn reader(&self) -> Box<dyn EntryReader<SourceFact> + '_> {
-        Box::new(ArchiveReader { source: self, metadata_filter: MetadataFilter::new(&self.options.metadata) })
+        Box::new(self.entry_reader())
     }
 
     fn is_sequential(&self) -> bool {
@@ -219,6 +255,13 @@ struct ArchiveReader<'a> {
 
 impl EntryReader<SourceFact> for ArchiveReader<'_> {
     fn read_entry(&mut self, position: u32, outlet: &mut Outlet<SourceFact>) -> Result<(), Stopped> {
+        self.read(position, true, outlet)
+    }
+}
+
+impl ArchiveReader<'_> {
+    /// Reads the entry at `position`. `links`: a further name of a file becomes a link.
+    fn read(&mut self, position: u32, links: bool, outlet: &mut Outlet<SourceFact>) -> Result<(), Stopped> {
         let ArchiveSource { archive, order, limit_counter, .. } = self.source;
         let mut entry = match order.entry(*archive, position as usize) {
             Ok(entry) => entry,
@@ -231,7 +274,7 @@ impl EntryReader<SourceFact> for ArchiveReader<'_> {
             outlet.push(position, None, EntryPart::Other(SourceFact::Failed(Box::new(error), None)));
             return Ok(());
         }
-        if let Some(target) = order.link(position as usize) {
+        if let Some(target) = order.link(position as usize).filter(|_| links) {
             outlet.push(position, None, EntryPart::Other(SourceFact::Link(Box::new(entry), target.clone())));
             return Ok(());
         }
@@ -278,13 +321,11 @@ impl EntryReader<SourceFact> for ArchiveReader<'_> {
             }
         }
     }
-}
 
-impl ArchiveReader<'_> {
     /// Skips an unreadable entry, or fails.
     fn failed(&self, position: u32, entry: Option<&Entry>, error: Error, outlet: &mut Outlet<SourceFact>) -> Result<(), Stopped> {
         let path = entry.map_or_else(Vec::new, |entry| entry.path.as_bytes().to_vec());
-        let Err(error) = skip_unreadable(error, path, self.source.options.keep_going, self.source.monitor) else {
+        let Err(error) = skip_unreadable(error, path, self.source.on_unreadable, self.source.monitor) else {
             if entry.is_none() {
                 outlet.push(position, None, EntryPart::Nothing);
             }
@@ -313,7 +354,7 @@ mod tests {
     fn false_link_groups_are_separated() {
         let archive = open(Arc::new(MemorySource::new(archive_with_false_links())), &OpenOptions::default()).unwrap();
         let monitor = Recorder::default();
-        let order = Order::new(&*archive, None, Scattered::Before, false, &monitor).unwrap();
+        let order = Order::new(&*archive, None, Scattered::Before, OnUnreadable::Fail, &monitor).unwrap();
         assert_links_reported(&monitor);
         let links = (0..order.len()).filter_map(|position| {
             let entry = order.entry(&*archive, position).unwrap();
@@ -326,7 +367,7 @@ mod tests {
     #[test]
     fn keep_going_skips_damage_but_not_system_errors() {
         let monitor = Recorder::default();
-        let skip = |error| skip_unreadable(error, b"a".to_vec(), true, &monitor);
+        let skip = |error| skip_unreadable(error, b"a".to_vec(), OnUnreadable::Skip, &monitor);
         assert!(matches!(skip(Error::WrongKey), Err(Error::WrongKey)));
         let full = std::io::ErrorKind::StorageFull;
         let Err(Error::Io { source, .. }) = skip(Error::io("read", "a", full.into())) else { panic!("not a reason to skip") };
@@ -337,6 +378,19 @@ mod tests {
         let [damage, loss] = &monitor.take_warnings()[..] else { panic!("two warnings") };
         assert_eq!((damage.severity, loss.severity), (Severity::Damage, Severity::Degraded));
         assert_eq!(loss.message, "skipped: x cannot be stored: it has more than fits");
+    }
+
+    #[test]
+    fn recovery_reports_every_loss_as_damage() {
+        let monitor = Recorder::default();
+        let skip = |error, path: &[u8]| skip_unreadable(error, path.to_vec(), OnUnreadable::Recover, &monitor);
+        skip(Error::Usage { detail: "x cannot be stored: it has more than fits".into() }, b"x").unwrap();
+        skip(Error::Limit { what: "length of the page", found: 2, limit: 1 }, b"").unwrap();
+        assert!(matches!(skip(Error::WrongKey, b"x"), Err(Error::WrongKey)));
+        let [entry, index] = &monitor.take_warnings()[..] else { panic!("two warnings") };
+        assert_eq!((entry.severity, index.severity), (Severity::Damage, Severity::Damage));
+        assert_eq!(entry.message, "skipped: x cannot be stored: it has more than fits");
+        assert!(index.message.starts_with("some entries are lost: "), "{}", index.message);
     }
 
     #[test]

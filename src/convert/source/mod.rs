@@ -9,8 +9,7 @@ mod stream;
 mod unreadable;
 pub(crate) mod walk;
 
-pub(crate) use archive::ArchiveSource;
-pub(crate) use archive::{Order, report_index_state, skip_unreadable};
+pub(crate) use archive::{ArchiveSource, OnUnreadable, Order, report_index_state, skip_unreadable};
 pub(crate) use fact::{Broken, SourceFact};
 pub use files::{Input, InputIsOutput, WalkSource, pack_output};
 pub use input::reads_in_order;

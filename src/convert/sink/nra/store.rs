@@ -6,14 +6,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::entry_error::within;
 use crate::limits::{LimitCounter, Limits};
-use crate::pipeline::{Batch, EntryPart, Feed, OrderedPart};
-use crate::source::{Broken, SourceFact};
+use crate::pipeline::{Batch, EntryPart, Feed, OrderedPart, read_one};
+use crate::source::{ArchiveSource, Broken, SourceFact};
 use nra_format::entry::{Entry, Kind};
 use nra_format::error::{Error, Result};
 use nra_format::links::{LinkTargets, PathKey};
 use nra_format::nra::writer::{EntryId, NewContent, Writer};
 use nra_format::path::{EntryPath, Quoted};
-use nra_format::progress::{Monitor, Warning};
+use nra_format::progress::{Monitor, Severity, Warning};
 use nra_format::stream::casts_doubt;
 
 /// Target of a hard link.
@@ -44,15 +44,18 @@ pub(crate) struct Store<'a, W: Write + Send> {
 }
 
 impl<'a, W: Write + Send> Store<'a, W> {
+    /// Returns a store for `writer`. `loss`: severity of warnings about entries that the format
+    /// can't hold.
     pub(crate) fn new(
         writer: &'a mut Writer<W>,
         limits: Limits,
         stored: Arc<AtomicU64>,
         keep_going: bool,
+        loss: Severity,
         monitor: &'a dyn Monitor,
     ) -> Self {
-        let repeated = LimitCounter::new(limits);
-        Self { feed: Feed::new(writer), monitor, keep_going, failed: false, links: LinkTargets::default(), repeated, stored }
+        let (feed, repeated) = (Feed::new(writer, loss), LimitCounter::new(limits));
+        Self { feed, monitor, keep_going, failed: false, links: LinkTargets::default(), repeated, stored }
     }
 
     /// Returns whether the input could not be read to its end.
@@ -60,10 +63,21 @@ impl<'a, W: Write + Send> Store<'a, W> {
         self.failed
     }
 
-    /// Stores an part.
-    pub(crate) fn take(&mut self, ordered: OrderedPart<SourceFact>, batch: &Batch<SourceFact>) -> Result<()> {
+    /// Stores a part. If `damaged` is given, a hard link whose target was skipped is read from there
+    /// as a file.
+    pub(crate) fn store_part(
+        &mut self,
+        ordered: OrderedPart<SourceFact>,
+        batch: &Batch<SourceFact>,
+        damaged: Option<&ArchiveSource<'_>>,
+    ) -> Result<()> {
         let part = match ordered.part {
-            EntryPart::Other(SourceFact::Link(entry, target)) => return self.link(*entry, target),
+            EntryPart::Other(SourceFact::Link(entry, target)) => {
+                return match damaged.filter(|_| self.links.target(key(&target)).is_none()) {
+                    Some(source) => self.store_as_file(ordered.position, &entry.path, &target, source),
+                    None => self.link(*entry, target),
+                };
+            }
             EntryPart::Other(SourceFact::Top(top)) => return self.feed.set_top(top),
             EntryPart::Other(SourceFact::Message(message)) => return self.feed.set_message(message),
             EntryPart::Other(SourceFact::Damaged(error)) => return self.damaged(*error),
@@ -116,6 +130,17 @@ impl<'a, W: Write + Send> Store<'a, W> {
     fn link(&mut self, entry: Entry, target: EntryPath) -> Result<()> {
         let replaced = self.links.add_link(key(&entry.path), key(&target), (entry, target));
         self.settle(replaced)
+    }
+
+    /// Stores a hard link as a file, and redirects further links with the same target to it.
+    fn store_as_file(&mut self, position: u32, path: &EntryPath, target: &EntryPath, source: &ArchiveSource<'_>) -> Result<()> {
+        let monitor = self.monitor;
+        let read = |outlet: &mut _| source.read_as_file(position, outlet);
+        read_one(read, monitor, &mut |ordered, batch| self.store_part(ordered, batch, None))?;
+        if let Some(stored) = self.links.target(key(path)).cloned() {
+            self.links.add_entry(key(target), Some(stored));
+        }
+        Ok(())
     }
 
     /// Stores the links whose target is stored, and the links to those. `replaced`: a link that was

@@ -12,7 +12,7 @@ use nra_format::entry::{Entry, Kind};
 use nra_format::error::Result;
 use nra_format::nra::writer::{EntryId, NewContent, Writer};
 use nra_format::path::EntryPath;
-use nra_format::progress::{Counter, Monitor, Warning};
+use nra_format::progress::{Counter, Monitor, Severity, Warning};
 
 /// Facts of files on disk other than entries.
 #[derive(Debug)]
@@ -47,7 +47,7 @@ impl<'a, W: Write + Send> Store<'a, W> {
     /// Returns a store for `writer`. `is_listed`: remember all entries for [`visit`](Self::visit).
     pub(super) fn new(writer: &'a mut Writer<W>, is_listed: bool) -> Self {
         Self {
-            feed: Feed::new(writer),
+            feed: Feed::new(writer, Severity::Degraded),
             linked: HashMap::new(),
             kept: HashMap::new(),
             unchanged: 0,

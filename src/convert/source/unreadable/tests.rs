@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::{Destination, NewArchive, NraSink, Options, Sink, Source, Stats, convert};
-use nra_format::archive::{Archive, OpenOptions};
+use nra_format::archive::{Access, Archive, ContentSink, Depth, Info, OpenOptions, Totals, Verdict, open};
 use nra_format::crypt::{Argon2Cost, Keyring, Secret};
 use nra_format::digest::Digest;
 use nra_format::entry::{Attribute, Entry, Kind, Namespace};
@@ -16,7 +16,7 @@ use nra_format::nra::reader::open_for_salvage;
 use nra_format::nra::testing::{archive_with_false_links, assert_links_kept, assert_links_reported};
 use nra_format::nra::writer::{NewContent, Writer, WriterOptions};
 use nra_format::path::EntryPath;
-use nra_format::progress::Recorder;
+use nra_format::progress::{Monitor, Recorder, Severity};
 use nra_format::source::MemorySource;
 use nra_format::testing::noise;
 
@@ -283,4 +283,79 @@ fn salvage_separates_files_of_false_link_group() {
     assert_eq!((stats.damaged, stats.written.entries), (0, 4));
     assert_links_reported(&monitor);
     assert_links_kept(&*nra_format::archive::open_path(&path, &OpenOptions::default()).unwrap());
+}
+
+/// An archive in which the content of one path is of an unsupported kind.
+struct Unsupporting(Box<dyn Archive>, &'static [u8]);
+
+impl Archive for Unsupporting {
+    fn info(&self) -> &Info {
+        self.0.info()
+    }
+    fn links_share_metadata(&self) -> bool {
+        self.0.links_share_metadata()
+    }
+    fn entry(&self, number: u64) -> Result<Entry> {
+        self.0.entry(number)
+    }
+    fn find(&self, path: &[u8]) -> Result<Option<(u64, Entry)>> {
+        self.0.find(path)
+    }
+    fn subtree(&self, directory: Option<&[u8]>) -> Result<Range<u64>> {
+        self.0.subtree(directory)
+    }
+    fn totals(&self, range: Range<u64>) -> Result<Totals> {
+        self.0.totals(range)
+    }
+    fn entries(&self, range: Range<u64>) -> Box<dyn Iterator<Item = Result<Entry>> + Send + '_> {
+        self.0.entries(range)
+    }
+    fn children(&self, directory: Option<&[u8]>) -> Box<dyn Iterator<Item = Result<Entry>> + Send + '_> {
+        self.0.children(directory)
+    }
+    fn read_at(&self, entry: &Entry, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        self.0.read_at(entry, offset, buffer)
+    }
+    fn with_content(&self, entry: &Entry, access: Access, sink: ContentSink<'_>) -> Result<()> {
+        if entry.path.as_bytes() == self.1 {
+            return Err(Error::Unsupported { what: "content", found: "7".into(), known: "0 to 6".into() });
+        }
+        self.0.with_content(entry, access, sink)
+    }
+    fn digest(&self, entry: &Entry) -> Result<Option<Digest>> {
+        self.0.digest(entry)
+    }
+    fn verify(&self, depth: Depth, select: Option<&(dyn Fn(&Entry) -> bool + Sync)>, monitor: &dyn Monitor) -> Result<Verdict> {
+        self.0.verify(depth, select, monitor)
+    }
+}
+
+#[test]
+fn salvage_keeps_links_to_a_skipped_entry() {
+    // Short and long content are stored differently.
+    for len in [1_000, 2_000_000] {
+        let content = noise(len, 1);
+        let options = WriterOptions { reproducible: true, threads: 1, ..WriterOptions::balanced() };
+        let mut writer = Writer::create(Vec::new(), options).unwrap();
+        writer.begin_file(entry("a", Kind::File)).unwrap();
+        content.chunks(200_000).for_each(|chunk| writer.add_chunk(chunk, Digest::of(chunk), true).unwrap());
+        let first = writer.end_file(None).unwrap();
+        writer.add_link(entry("b", Kind::File), first).unwrap();
+        writer.add_link(entry("c", Kind::File), first).unwrap();
+        let (bytes, _) = writer.finish(&Recorder::default()).unwrap();
+        let archive = open(Arc::new(MemorySource::new(bytes)), &OpenOptions::default()).unwrap();
+
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out.nra");
+        let destination = Destination::File { path: path.clone(), overwrite: false };
+        let monitor = Recorder::default();
+        let stats = recovered(&Unsupporting(archive, b"a"), destination, WriterOptions::balanced(), &monitor);
+        assert_eq!((stats.damaged, stats.written.entries), (1, 2));
+        let [warning] = &monitor.take_warnings()[..] else { panic!("one warning") };
+        assert_eq!((warning.severity, &warning.path[..]), (Severity::Damage, &b"a"[..]));
+        let found = contents(&*nra_format::archive::open_path(&path, &OpenOptions::default()).unwrap());
+        assert!(found.values().all(|(_, group, bytes)| *group != 0 && *bytes == content));
+        assert!(found.keys().eq(["b", "c"]), "{:?}", found.keys());
+        assert_eq!(found["b"].1, found["c"].1);
+    }
 }

@@ -85,6 +85,11 @@ impl<T: Clone, L> LinkTargets<T, L> {
         replaced
     }
 
+    /// Returns the target that links to `path` get, if it was added.
+    pub fn target(&self, path: PathKey) -> Option<&T> {
+        self.targets.get(&path)
+    }
+
     /// Removes and returns a link whose target is known. Callers add it with [`LinkTargets::add_entry`], because other links may
     /// refer to it.
     pub fn next_resolved(&mut self) -> Option<(L, T)> {

@@ -122,11 +122,11 @@ impl<'a, W: Write + Send> Feed<'a, W> {
     /// # Errors
     ///
     /// As [`Feed::add`].
-    pub(crate) fn change(&mut self, path: &EntryPath, change: impl FnOnce(&mut Entry), monitor: &dyn Monitor) -> Result<()> {
+    pub(crate) fn change(&mut self, path: &EntryPath, change: impl FnOnce(&mut Entry), monitor: &dyn Monitor) -> Result<Option<EntryId>> {
         self.note(path);
         monitor.current(&self.path);
         let changed = self.writer.change(path, change);
-        self.settle(changed, monitor).map(drop)
+        self.settle(changed, monitor)
     }
 
     /// Keeps an entry of the archive, so that links can refer to it.

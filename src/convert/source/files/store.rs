@@ -160,8 +160,11 @@ impl<'a, W: Write + Send> Store<'a, W> {
         }
         match known.map_or(Comparison::New, |known| known.standing(&entry, old.as_ref(), 0)) {
             Comparison::New => {
-                self.list(&entry.path, Kind::Directory);
-                self.feed.add(entry, NewContent::None, monitor).map(drop)
+                let path = entry.path.clone();
+                if self.feed.add(entry, NewContent::None, monitor)?.is_some() {
+                    self.list(&path, Kind::Directory);
+                }
+                Ok(())
             }
             Comparison::Touched => self.touch(&entry, monitor),
             Comparison::Same => {
@@ -179,8 +182,10 @@ impl<'a, W: Write + Send> Store<'a, W> {
 
     /// Replaces the metadata of the entry in the archive by that of this one.
     fn touch(&mut self, entry: &Entry, monitor: &dyn Monitor) -> Result<()> {
-        self.list(&entry.path, entry.kind);
-        self.feed.change(&entry.path, |old| touch(old, entry), monitor)
+        if self.feed.change(&entry.path, |old| touch(old, entry), monitor)?.is_some() {
+            self.list(&entry.path, entry.kind);
+        }
+        Ok(())
     }
 
     /// Adds a further name of a file, or reads the file if the first name was skipped or is another
@@ -208,8 +213,11 @@ impl<'a, W: Write + Send> Store<'a, W> {
             if let Some(known) = context.known {
                 keep_tags(&mut entry, known.find(&path).as_ref());
             }
-            self.list(&path, entry.kind);
-            return self.feed.add_link(entry, id, context.monitor).map(drop);
+            let kind = entry.kind;
+            if self.feed.add_link(entry, id, context.monitor)?.is_some() {
+                self.list(&path, kind);
+            }
+            return Ok(());
         }
         let monitor = context.monitor;
         let read = move |outlet: &mut _| Reader::new(context).read(position, false, outlet);

@@ -106,6 +106,8 @@ pub(crate) fn read_ahead<X: Send>(
             // All threads hash chunks of one large file.
             scope.spawn(move || unhashed.into_iter().for_each(Unhashed::finish));
         }
+        // If all of these threads panic, sending fails instead of waiting for them.
+        drop(unhashed);
         let mut pool = WorkerPool::scoped(scope, "read", limits, move || {
             let mut reader = readers.reader();
             let mut outlet = Outlet::new(spare.clone(), buffer_bytes, Some(unhashed_in.clone()));

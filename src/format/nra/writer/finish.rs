@@ -48,7 +48,7 @@ pub(super) fn finish<W: Write + Send>(writer: Writer<W>, monitor: &dyn Monitor) 
         && base.newest.trailing_bytes > 0
     {
         let (bytes, number) = (base.newest.trailing_bytes, base.newest.commit.number);
-        let message = format!("{bytes} bytes of an unfinished append after commit {number} are cut off");
+        let message = format!("commit {number} is followed by {bytes} bytes of an unfinished append, which a new commit removes");
         monitor.warn(Warning::remark([], message));
     }
     let SortedEntries { ids, to_record, skipped } = sort_entries(&mut index, base.as_ref(), options.repeats, monitor)?;

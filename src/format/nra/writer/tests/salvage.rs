@@ -64,12 +64,12 @@ fn entries_of_an_unfinished_append_are_salvaged() {
     let (found, reader) = saved(&bytes);
     assert!(found == files(&states[2]) && reader.is_index_damaged());
     assert!(reader.remarks().iter().any(|remark| remark.contains("1 entry was found after commit 2")));
-    // The next writer reports what it cuts off.
+    // The next writer reports the bytes that it removes.
     let monitor = Recorder::default();
     let mut writer = Writer::append(Disk::new(bytes.clone()), options()).unwrap();
     put(&mut writer, "new", b"new");
     writer.finish(&monitor).unwrap();
-    assert!(monitor.take_warnings().iter().any(|warning| warning.message.contains("are cut off")));
+    assert!(monitor.take_warnings().iter().any(|warning| warning.message.contains("an unfinished append, which a new commit removes")));
     // Without a key nobody can tell whether such frames are a commit.
     let disk = Disk::new(bytes);
     assert!(protect(&*disk, 10, MEMORY, &monitor).is_err());

@@ -1,6 +1,7 @@
 //! Users and groups of this system, by ID and by name.
 //!
-//! Each is looked up once, because a lookup may involve a server.
+//! Each is looked up once, because a lookup may involve a server. [`UsersCache`] also remembers IDs
+//! and names that don't exist.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

@@ -134,7 +134,7 @@ fn entry_with_entries_below_it_is_hidden() {
     }
     let archive = open();
     assert_eq!(archive.entry_count(), 3);
-    assert!(archive.skips_entries() && archive.remarks().iter().any(|remark| remark.contains("entries lie below")));
+    assert!(archive.skips_entries() && archive.remarks().iter().any(|remark| remark.contains("entries are below")));
 }
 
 #[test]

@@ -176,7 +176,7 @@ impl<X> Outlet<X> {
         if self.batch.bytes.len() - self.batch.filled < len { self.flush(0) } else { Ok(()) }
     }
 
-    /// Adds an part.
+    /// Adds a part.
     pub(crate) fn push(&mut self, position: u32, identity: Option<(u64, u64)>, part: EntryPart<X>) {
         self.batch.parts.push(OrderedPart { position, identity, part });
     }

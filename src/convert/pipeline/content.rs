@@ -195,15 +195,15 @@ mod tests {
             pool.send((), 0).unwrap();
             std::iter::from_fn(|| pool.receive()).collect()
         });
-        let (mut lengths, mut digest, mut pieces, mut bytes) = (Vec::new(), None, 0, 0);
+        let (mut lengths, mut digest, mut chunks, mut bytes) = (Vec::new(), None, 0, 0);
         for delivery in batches {
             let Delivery::Ready(batch) = delivery else { panic!("no thread hashes chunks") };
             lengths.push(batch.parts.len());
             for ordered in &batch.parts {
                 match &ordered.part {
-                    EntryPart::Chunk(piece) => {
-                        assert_eq!(batch.run(piece.run), b"x");
-                        pieces += 1;
+                    EntryPart::Chunk(chunk) => {
+                        assert_eq!(batch.run(chunk.run), b"x");
+                        chunks += 1;
                     }
                     EntryPart::Hole(len) => bytes += len,
                     EntryPart::End(found) => digest = *found,
@@ -211,7 +211,7 @@ mod tests {
                 }
             }
         }
-        assert_eq!((pieces, bytes), (pairs, pairs * hole));
+        assert_eq!((chunks, bytes), (pairs, pairs * hole));
         (lengths, digest)
     }
 

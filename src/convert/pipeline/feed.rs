@@ -143,13 +143,13 @@ impl<'a, W: Write + Send> Feed<'a, W> {
         self.skipped += 1;
     }
 
-    /// Stores an part of `batch`. Returns the entry that it completes, with a copy of it if `keep`
+    /// Stores a part of `batch`. Returns the entry that it completes, with a copy of it if `keep`
     /// is set.
     ///
     /// # Errors
     ///
     /// As [`Feed::add`].
-    pub(crate) fn take<X>(
+    pub(crate) fn store_part<X>(
         &mut self,
         part: EntryPart<X>,
         batch: &Batch<X>,
@@ -176,8 +176,8 @@ impl<'a, W: Write + Send> Feed<'a, W> {
                     Err(error) => return Err(error),
                 }
             }
-            EntryPart::Chunk(piece) if !self.skipping => {
-                let added = self.writer.add_chunk(batch.run(piece.run), piece.digest, piece.incompressible);
+            EntryPart::Chunk(chunk) if !self.skipping => {
+                let added = self.writer.add_chunk(batch.run(chunk.run), chunk.digest, chunk.incompressible);
                 self.or_skip_file(added, monitor)?;
                 self.count(monitor);
             }

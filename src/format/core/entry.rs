@@ -297,7 +297,7 @@ pub struct Entry {
     pub target: Box<[u8]>,
     /// Numbers of a device, `None` for other kinds.
     pub device: Option<Device>,
-    /// The container has no entry for this directory; nra added it because other entries lie below it.
+    /// The container has no entry for this directory; nra added it because other entries are below it.
     pub implied: bool,
     /// Where the content is stored.
     pub location: Location,

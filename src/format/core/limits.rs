@@ -28,7 +28,7 @@ pub const MAX_OWNER_NAME: usize = 255;
 pub const MAX_LEVEL: u8 = 15;
 /// Chunk runs of a commit (a count).
 pub const MAX_RUNS: u32 = 16;
-/// Entries of a record list, children of an inner page, pieces of a chunk leaf (a count).
+/// Entries of a record list, children of an inner page, chunks of a chunk leaf (a count).
 pub const MAX_LIST_ENTRIES: usize = 65_536;
 /// Sum of the lengths of the paths of a record list, or of the keys of an inner page.
 pub const MAX_LIST_PATHS: usize = 64 << 20;

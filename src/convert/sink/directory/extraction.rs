@@ -53,7 +53,7 @@ pub(super) struct Extraction<'a> {
     pub decisions: Decisions,
     /// Path of the target, for messages.
     pub target: Vec<u8>,
-    leaders: Mutex<LinkGroups<FirstLink>>,
+    first_links: Mutex<LinkGroups<FirstLink>>,
     stats: Mutex<DirectoryStats>,
 }
 
@@ -67,7 +67,7 @@ impl<'a> Extraction<'a> {
             monitor,
             decisions: Decisions::default(),
             target: target.as_os_str().as_encoded_bytes().to_vec(),
-            leaders: Mutex::default(),
+            first_links: Mutex::default(),
             stats: Mutex::new(DirectoryStats { target: target.into(), ..DirectoryStats::default() }),
         }
     }
@@ -200,17 +200,17 @@ impl<'a> Extraction<'a> {
     }
 
     /// Remembers a file that others of its link group may become links to.
-    pub(super) fn lead(&self, item: &SelectedEntry, path: &[u8], inode: Inode) {
-        let mut leaders = self.leaders.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(key) = leaders.key(&item.entry) {
-            leaders.insert(key, FirstLink { path: path.into(), inode });
+    pub(super) fn add_first_link(&self, item: &SelectedEntry, path: &[u8], inode: Inode) {
+        let mut first_links = self.first_links.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(key) = first_links.key(&item.entry) {
+            first_links.insert(key, FirstLink { path: path.into(), inode });
         }
     }
 
     /// Returns the file that `item` can be linked to.
-    pub(super) fn leader(&self, item: &SelectedEntry) -> Option<FirstLink> {
-        let leaders = self.leaders.lock().unwrap_or_else(PoisonError::into_inner);
-        leaders.get(leaders.key(&item.entry)?).cloned()
+    pub(super) fn first_link(&self, item: &SelectedEntry) -> Option<FirstLink> {
+        let first_links = self.first_links.lock().unwrap_or_else(PoisonError::into_inner);
+        first_links.get(first_links.key(&item.entry)?).cloned()
     }
 
     /// Returns what was done so far.

@@ -253,7 +253,7 @@ pub(super) fn finish(run: &Extraction<'_>, tree: &Tree, item: &SelectedEntry, dr
     if item.entry.link_group != 0 {
         let stat = rustix::fs::fstat(file).map_err(|errno| Fault::system("read metadata of new file", name, errno))?;
         draft.commit()?;
-        run.lead(item, &final_path(tree, draft), Inode::of(&stat));
+        run.add_first_link(item, &final_path(tree, draft), Inode::of(&stat));
     } else {
         draft.commit()?;
     }
@@ -299,18 +299,18 @@ pub(super) enum Linked {
 
 /// Links `item` to the first created file of its link group, if possible.
 pub(super) fn link(run: &Extraction<'_>, tree: &Tree, item: &SelectedEntry, parent: u32) -> Result<Linked, Fault> {
-    let Some(leader) = run.leader(item) else { return Ok(Linked::Alone) };
-    let (leader_directory, leader_name) = split(&leader.path);
+    let Some(first) = run.first_link(item) else { return Ok(Linked::Alone) };
+    let (first_directory, first_name) = split(&first.path);
     let name = split(item.path()).1;
     tree.check(parent)?;
     let root = tree.handle(ROOT).map_err(|errno| Fault::system("open target", name, errno))?;
-    let from = match super::tree::open_below(&root, leader_directory) {
+    let from = match super::tree::open_below(&root, first_directory) {
         Ok(from) => from,
         Err(errno) => return Ok(Linked::Refused(reason(errno))),
     };
     let directory = tree.handle(parent).map_err(|errno| Fault::system("open its directory", name, errno))?;
     let linked =
-        run.claim(&directory, item, |name| match rustix::fs::linkat(&from, leader_name, &directory, name, AtFlags::empty()) {
+        run.claim(&directory, item, |name| match rustix::fs::linkat(&from, first_name, &directory, name, AtFlags::empty()) {
             Ok(()) => Ok(None),
             Err(Errno::EXIST) => Err(Refusal::Exists),
             Err(errno) => Ok(Some(errno)),
@@ -321,7 +321,7 @@ pub(super) fn link(run: &Extraction<'_>, tree: &Tree, item: &SelectedEntry, pare
     }
     // Another process may have replaced the file.
     let same = rustix::fs::statat(&directory, dest_name.current(), AtFlags::SYMLINK_NOFOLLOW)
-        .is_ok_and(|stat| Inode::of(&stat) == leader.inode);
+        .is_ok_and(|stat| Inode::of(&stat) == first.inode);
     if !same {
         dest_name.abandon(&directory);
         return Ok(Linked::Refused("the first name refers to another file now".to_owned()));

@@ -114,7 +114,7 @@ fn extract_to(
         return Ok(run.stats());
     }
     run.decisions = decisions;
-    // Patterns that match nothing are an error. RestoreRules may exclude all entries.
+    // Patterns that match nothing are an error. Selection rules may exclude all entries.
     if selected.sums.entries == 0 && !selection.has_only_rules() {
         return Ok(run.stats());
     }
@@ -217,7 +217,7 @@ impl<'a> Selected<'a> {
         if let Some(held) = &self.held {
             return held.iter().try_for_each(each);
         }
-        for item in self.again()? {
+        for item in self.reread()? {
             self.monitor.check()?;
             each(&item?)?;
         }
@@ -225,7 +225,7 @@ impl<'a> Selected<'a> {
     }
 
     /// Reads all items again. Damage was reported the first time.
-    fn again(&self) -> Result<impl Iterator<Item = Result<SelectedEntry>> + 'a> {
+    fn reread(&self) -> Result<impl Iterator<Item = Result<SelectedEntry>> + 'a> {
         let options = self.options;
         Ok(self.selection.entries(self.archive)?.filter_map(move |entry| match entry {
             Ok(entry) => SelectedEntry::new(options, entry).map(Ok),
@@ -302,7 +302,7 @@ fn make_batches(run: &Extraction<'_>, mut tree: Tree, mut selected: Selected<'_>
         }
         return make_batch(run, &mut tree, batch, 1, |_| false);
     }
-    let mut items = selected.again()?.peekable();
+    let mut items = selected.reread()?.peekable();
     while items.peek().is_some() {
         let (mut batch, mut cost) = (Batch::default(), Cost::default());
         let first = tree.len();

@@ -88,7 +88,7 @@ impl<'a, W: Write + Send> Store<'a, W> {
             EntryPart::Plain(entry) | EntryPart::Whole(entry, _) => (Some(key(&entry.path)), entry.kind),
             _ => (None, Kind::File),
         };
-        let stored = self.feed.take(part, batch, !matches!(kind, Kind::File | Kind::Directory), self.monitor)?;
+        let stored = self.feed.store_part(part, batch, !matches!(kind, Kind::File | Kind::Directory), self.monitor)?;
         let Some((id, entry)) = stored else { return Ok(()) };
         let Some(path) = path.or_else(|| entry.as_ref().map(|entry| key(&entry.path))) else { return Ok(()) };
         let target = match kind {

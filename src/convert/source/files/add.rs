@@ -122,7 +122,7 @@ impl ExistingEntries {
     }
 
     /// Compares an entry; `size` is the length of a file, 0 for others.
-    pub(super) fn standing(&self, entry: &Entry, old: Option<&Entry>, size: u64) -> Comparison {
+    pub(super) fn compare(&self, entry: &Entry, old: Option<&Entry>, size: u64) -> Comparison {
         let Some(old) = old.filter(|_| self.update) else { return Comparison::New };
         let what = |entry: &Entry| (entry.kind, entry.device, entry.implied);
         if what(old) != what(entry) || old.target != entry.target || old.size != size || !is_time(entry.modified, old) {

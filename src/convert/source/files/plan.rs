@@ -107,10 +107,10 @@ fn inodes(tree: &Tree, window: &Window, order: &[u32]) -> (HashMap<u32, u32>, Ha
         for &(_, position) in run {
             let directory = window.names[order[position as usize] as usize].directory;
             let device = tree.identity(directory).map(|(device, _)| device);
-            let leader = *devices.entry(device).or_insert(position);
-            if leader != position {
-                first.insert(position, leader);
-                *count.entry(leader).or_insert(1) += 1;
+            let first_name = *devices.entry(device).or_insert(position);
+            if first_name != position {
+                first.insert(position, first_name);
+                *count.entry(first_name).or_insert(1) += 1;
             }
         }
     }

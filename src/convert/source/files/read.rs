@@ -263,7 +263,7 @@ impl<'a> Reader<'a> {
         size: u64,
         identity: Option<(u64, u64)>,
     ) -> Option<EntryPart<FileFact>> {
-        match self.context.known?.standing(entry, old, size) {
+        match self.context.known?.compare(entry, old, size) {
             Comparison::New => None,
             Comparison::Touched => Some(EntryPart::Other(FileFact::Touched(Box::new(entry.clone())))),
             Comparison::Same => Some(EntryPart::Other(FileFact::Same(identity.map(|_| entry.path.clone())))),
@@ -413,8 +413,8 @@ impl<'a> Reader<'a> {
         }
         let run = ByteRange { start, len };
         outlet.batch.filled += len;
-        let piece = hash_chunk(outlet.batch.run(run), run);
-        outlet.push(position, identity, EntryPart::Whole(entry, piece));
+        let chunk = hash_chunk(outlet.batch.run(run), run);
+        outlet.push(position, identity, EntryPart::Whole(entry, chunk));
         Ok(())
     }
 

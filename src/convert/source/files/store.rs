@@ -100,11 +100,11 @@ impl<'a, W: Write + Send> Store<'a, W> {
         self.kept.clear();
         let count = context.plan.len();
         read_ahead(&context, count, threads, read_bytes, context.monitor, &mut |ordered, batch| {
-            self.take(ordered, batch, context)
+            self.store_part(ordered, batch, context)
         })
     }
 
-    fn take(&mut self, ordered: OrderedPart<FileFact>, batch: &Batch<FileFact>, context: Context<'_>) -> Result<()> {
+    fn store_part(&mut self, ordered: OrderedPart<FileFact>, batch: &Batch<FileFact>, context: Context<'_>) -> Result<()> {
         let OrderedPart { position, identity, part } = ordered;
         match part {
             EntryPart::Other(FileFact::Own) => {}
@@ -124,7 +124,7 @@ impl<'a, W: Write + Send> Store<'a, W> {
             }
             part => {
                 let keep = identity.is_some() || self.listed.is_some();
-                let stored = self.feed.take(part, batch, keep, context.monitor)?;
+                let stored = self.feed.store_part(part, batch, keep, context.monitor)?;
                 if let Some((id, Some(entry))) = stored {
                     self.list(&entry.path, entry.kind);
                     if let Some(identity) = identity.filter(|_| context.plan.names_of_inode(position) > 1) {
@@ -158,7 +158,7 @@ impl<'a, W: Write + Send> Store<'a, W> {
             }
             keep_tags(&mut entry, old.as_ref());
         }
-        match known.map_or(Comparison::New, |known| known.standing(&entry, old.as_ref(), 0)) {
+        match known.map_or(Comparison::New, |known| known.compare(&entry, old.as_ref(), 0)) {
             Comparison::New => {
                 let path = entry.path.clone();
                 if self.feed.add(entry, NewContent::None, monitor)?.is_some() {
@@ -221,6 +221,6 @@ impl<'a, W: Write + Send> Store<'a, W> {
         }
         let monitor = context.monitor;
         let read = move |outlet: &mut _| Reader::new(context).read(position, false, outlet);
-        read_one(read, monitor, &mut |ordered, batch| self.take(ordered, batch, context))
+        read_one(read, monitor, &mut |ordered, batch| self.store_part(ordered, batch, context))
     }
 }

@@ -226,7 +226,7 @@ impl TableBuilder {
         let mut remarks = Vec::new();
         let mut remark = |names: &Remarked, one: &str, several: &str| remarks.extend(names.remark(one, several));
         remark(&self.invalid, "is skipped, because its name is invalid", "are skipped, because their names are invalid");
-        remark(&replaced, "is skipped, because entries lie below it", "are skipped, because entries lie below them");
+        remark(&replaced, "is skipped, because entries are below it", "are skipped, because entries are below them");
         remark(&self.absolute, "has an absolute name, read as relative", "have absolute names, read as relative");
         match self.duplicates {
             Duplicates::KeepFirst => {

@@ -274,7 +274,7 @@ fn add_parents(
             if let Some(last) = complete.pop_if(|last| index.entry(*last).entry.path == path) {
                 index.leave_group(last);
                 *skipped += 1;
-                monitor.warn(Warning::degraded(path.as_bytes(), "skipped: it is not a directory, but entries lie below it"));
+                monitor.warn(Warning::degraded(path.as_bytes(), "skipped: it is not a directory, but entries are below it"));
             }
             base = match base {
                 Some(base) if base.has_directory(&path)? => Some(base),

@@ -122,7 +122,12 @@ impl<'a, W: Write + Send> Feed<'a, W> {
     /// # Errors
     ///
     /// As [`Feed::add`].
-    pub(crate) fn change(&mut self, path: &EntryPath, change: impl FnOnce(&mut Entry), monitor: &dyn Monitor) -> Result<Option<EntryId>> {
+    pub(crate) fn change(
+        &mut self,
+        path: &EntryPath,
+        change: impl FnOnce(&mut Entry),
+        monitor: &dyn Monitor,
+    ) -> Result<Option<EntryId>> {
         self.note(path);
         monitor.current(&self.path);
         let changed = self.writer.change(path, change);

@@ -69,7 +69,12 @@ fn entries_of_an_unfinished_append_are_salvaged() {
     let mut writer = Writer::append(Disk::new(bytes.clone()), options()).unwrap();
     put(&mut writer, "new", b"new");
     writer.finish(&monitor).unwrap();
-    assert!(monitor.take_warnings().iter().any(|warning| warning.message.contains("an unfinished append, which a new commit removes")));
+    assert!(
+        monitor
+            .take_warnings()
+            .iter()
+            .any(|warning| warning.message.contains("an unfinished append, which a new commit removes"))
+    );
     // Without a key nobody can tell whether such frames are a commit.
     let disk = Disk::new(bytes);
     assert!(protect(&*disk, 10, MEMORY, &monitor).is_err());

@@ -191,7 +191,33 @@ fn position(number: usize) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
     use super::*;
+    use crate::pipeline::batch::{ByteRange, EntryPart};
+    use nra_format::progress::Recorder;
+
+    /// A source whose chunks are outside their batch, so that hashing them panics.
+    struct OutOfRange;
+
+    impl EntrySource<()> for OutOfRange {
+        fn reader(&self) -> Box<dyn EntryReader<()> + '_> {
+            Box::new(Self)
+        }
+    }
+
+    impl EntryReader<()> for OutOfRange {
+        fn read_entry(&mut self, position: u32, outlet: &mut Outlet<()>) -> Result<(), Stopped> {
+            outlet.push(position, None, EntryPart::Cut(ByteRange { start: 1 << 40, len: 1 }));
+            outlet.flush(0)
+        }
+    }
+
+    #[test]
+    fn panic_of_all_hashing_threads_ends_the_conversion() {
+        let read = || read_ahead(&OutOfRange, 100, 2, 4 << 20, &Recorder::default(), &mut |_, _| Ok(()));
+        assert!(catch_unwind(AssertUnwindSafe(read)).is_err());
+    }
 
     #[test]
     fn reading_ahead_stays_within_its_memory_budget() {

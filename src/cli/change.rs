@@ -229,7 +229,7 @@ pub fn writable_path(name: &Path) -> CommandResult<PathBuf> {
     match open_archive::locate(check_not_stdin(name)?, None)? {
         (path, None) => Ok(path),
         (_, Some(_)) => {
-            let shown = nra_text::quoted(&name);
+            let shown = nra_text::quoted(name);
             Err(Failure::usage(format!("cannot change {shown}: only the newest commit can be changed")))
         }
     }

@@ -95,7 +95,7 @@ impl InputArgs {
         let mut inputs = Vec::new();
         let mut directory: Option<PathBuf> = None;
         if let Some(InputRule::Directory(last)) = self.rules.last() {
-            let shown = nra_text::quoted(&last);
+            let shown = nra_text::quoted(last);
             return Err(
                 Failure::usage(format!("-C {shown} must precede an input")).hint("use -C DIR . to pack the content of DIR")
             );
@@ -198,7 +198,7 @@ fn names(text: &[u8], null: bool) -> impl Iterator<Item = Cow<'_, [u8]>> {
 
 /// Returns the name of a list for messages.
 fn shown(list: &Path) -> String {
-    if is_stdin(list) { STANDARD_INPUT.to_owned() } else { nra_text::quoted(&list) }
+    if is_stdin(list) { STANDARD_INPUT.to_owned() } else { nra_text::quoted(list) }
 }
 
 fn is_stdin(path: &Path) -> bool {

@@ -416,7 +416,7 @@ fn read_dictionary(path: &Path) -> CommandResult<Vec<u8>> {
     let fail = |error| Error::io("read", path.as_os_str().as_encoded_bytes(), error);
     let length = std::fs::metadata(path).map_err(fail)?.len();
     if length > MAX_DICTIONARY.into() {
-        let shown = nra_text::quoted(&path);
+        let shown = nra_text::quoted(path);
         return Err(Failure::usage(format!("{shown} is too large for a dictionary: {length} bytes (at most {MAX_DICTIONARY})")));
     }
     Ok(std::fs::read(path).map_err(fail)?)

@@ -31,13 +31,13 @@ const NEW_HINT: &str = "use --new-password-file or --new-key-file";
 
 impl KeyArgs {
     /// Returns the password or key from the options, without a prompt.
-    fn from_options(&self) -> CommandResult<Option<Secret>> {
+    fn given(&self) -> CommandResult<Option<Secret>> {
         from_options(self.password.as_ref(), self.password_file.as_deref(), self.key_file.as_deref())
     }
 
     /// Returns the password or key from options or variables.
     fn without_prompt(&self) -> CommandResult<Option<Secret>> {
-        self.from_options()?.map_or_else(from_environment, |secret| Ok(Some(secret)))
+        self.given()?.map_or_else(from_environment, |secret| Ok(Some(secret)))
     }
 
     /// Returns the password or key for the archive `name` before it is opened.
@@ -99,7 +99,7 @@ impl KeyArgs {
 
     /// As [`KeyArgs::unlock`], for the archive at `path`.
     pub fn unlock_file(&self, path: &Path) -> CommandResult<Option<Keyring>> {
-        let name = nra_text::quoted(&path);
+        let name = nra_text::quoted(path);
         let source: Arc<dyn ReadAt> = Arc::new(FileSource::open(path).map_err(|error| explain(error, &name))?);
         self.unlock(&source, &name)
     }
@@ -184,7 +184,7 @@ fn key_of(path: &Path) -> CommandResult<Secret> {
 }
 
 fn shown(path: &Path) -> String {
-    nra_text::quoted(&path)
+    nra_text::quoted(path)
 }
 
 /// Returns whether there is a terminal for prompts.

@@ -156,7 +156,7 @@ fn supported_extensions() -> String {
 /// Returns the format for the extension of the output.
 fn target_by_extension(output: &Path) -> CommandResult<Target> {
     let Some(extension) = unsupported(output) else { return Ok(target_of(output).unwrap_or(Target::Nra)) };
-    let shown = nra_text::quoted(&output);
+    let shown = nra_text::quoted(output);
     let failure = Failure::usage(format!("cannot write {shown}: writing {extension} archives is not supported"));
     Err(failure
         .hint(format!("use an extension of a supported format ({})", supported_extensions()))

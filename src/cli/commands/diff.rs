@@ -66,7 +66,7 @@ impl Side {
             return match at {
                 None => Ok(Self::Folder(Folder::new(name))),
                 Some(_) => {
-                    let shown = nra_text::quoted(&name);
+                    let shown = nra_text::quoted(name);
                     Err(Failure::usage(format!("{shown} is a directory and has no commits"))
                         .hint("give a second archive or directory"))
                 }

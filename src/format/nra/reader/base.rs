@@ -168,7 +168,7 @@ impl NraReader {
     }
 
     fn indexed_block(&self, offset: u64) -> Result<Arc<IndexedBlock>> {
-        self.caches.get_or_load(CacheKey::indexed_block(offset), || {
+        self.caches.get_or_load(CacheKey::IndexedBlock(offset), || {
             let start = frames::header(&self.window, FrameKind::Block, offset)?;
             let chunks = frames::chunks(&self.window, &start, offset)?;
             Ok(IndexedBlock { block: start.block_ref(offset), codec: start.header.codec, chunks })
@@ -176,7 +176,7 @@ impl NraReader {
     }
 
     fn chunk_page(&self, page: FrameRef, level: Option<u8>) -> Result<Arc<CachedChunkPage>> {
-        let node = self.caches.get_or_load(CacheKey::frame(page), || {
+        let node = self.caches.get_or_load(CacheKey::Page(FrameKind::ChunkPage, page), || {
             frames::parse(&self.window, FrameKind::ChunkPage, page, |payload| ChunkPage::parse(payload).map(CachedChunkPage))
         })?;
         let found = node.0.level();

@@ -27,8 +27,6 @@ pub(super) struct Block {
     bytes: Vec<u8>,
     /// Where the raw bytes start. An uncompressed payload is not moved after reading.
     from: usize,
-    /// The header; `None` if it was not read.
-    header: Option<FrameHeader>,
 }
 
 impl Block {
@@ -84,12 +82,7 @@ fn fetch_len(block: &BlockRef, sealed: bool) -> Result<usize> {
 impl NraReader {
     /// Returns the raw payload of a block, from the cache or with one read.
     pub(super) fn block(&self, block: &BlockRef) -> Result<Arc<Block>> {
-        let key = CacheKey::block(block);
-        let content = self.caches.contents.get_or_decode(&key, || self.load_block(block).map(Arc::new))?;
-        if let Some(header) = &content.header {
-            compare(header, block.header_checksum, block)?;
-        }
-        Ok(content)
+        self.caches.contents.get_or_decode(&CacheKey::Block(*block), || self.load_block(block).map(Arc::new))
     }
 
     fn load_block(&self, block: &BlockRef) -> Result<Block> {
@@ -107,15 +100,15 @@ impl NraReader {
                     (bytes.into_owned(), from)
                 }
             };
-            return Ok(Block { bytes, from, header: Some(header) });
+            return Ok(Block { bytes, from });
         }
         let dictionary = (header.dictionary != 0).then(|| self.dictionary(header.dictionary)).transpose()?;
         let raw = frames::decode(&header, &stored, dictionary.as_deref(), offset)?;
-        Ok(Block { bytes: raw, from: 0, header: Some(header) })
+        Ok(Block { bytes: raw, from: 0 })
     }
 
     pub(crate) fn dictionary(&self, offset: u64) -> Result<Arc<Dictionary>> {
-        self.caches.get_or_load(CacheKey::dictionary(offset), || frames::dictionary(&self.window, offset))
+        self.caches.get_or_load(CacheKey::Dictionary(offset), || frames::dictionary(&self.window, offset))
     }
 
     /// Returns the chunks of a block. Reads its header and block index, not its payload.
@@ -126,7 +119,7 @@ impl NraReader {
             compare(&start.header, start.header_checksum, block)?;
             frames::chunks(&self.window, &start, offset)
         };
-        self.caches.get_or_load(CacheKey::block(block), load)
+        self.caches.get_or_load(CacheKey::Block(*block), load)
     }
 
     /// Returns the digest of `extent`, or `None` if the extent is not exactly one chunk.
@@ -166,7 +159,7 @@ impl NraReader {
             // Bytes between chunks have no digest and belong to no entry.
             let skipped = at.checked_sub(begin).ok_or_else(damage)?;
             let part = Extent { block: extent.block, offset, len: chunk.raw_len.into() };
-            let content = self.caches.contents.get_or_decode(&CacheKey::extent(&part), || {
+            let content = self.caches.contents.get_or_decode(&CacheKey::Chunk(part), || {
                 let content = self.load_extent(&part)?;
                 if Digest::of(content.raw()) == chunk.digest { Ok(Arc::new(content)) } else { Err(damage()) }
             })?;
@@ -192,13 +185,14 @@ impl NraReader {
             check_content(content.raw(), checksum, self.uncompressed_offset(extent)?)?;
             Ok(content)
         };
-        if let Some(block) = self.caches.contents.get(&CacheKey::block(&extent.block)) {
+        if let Some(block) = self.caches.contents.get(&CacheKey::Block(extent.block)) {
             return use_bytes(block.part(extent, start, len)?);
         }
         if len == extent.len {
             return use_bytes(load()?.raw());
         }
-        let content = self.caches.contents.get_or_decode(&CacheKey::extent(extent), || load().map(Arc::new))?;
+        let key = CacheKey::Uncompressed(*extent, checksum);
+        let content = self.caches.contents.get_or_decode(&key, || load().map(Arc::new))?;
         use_bytes(content.slice(extent.block.offset, start, len)?)
     }
 
@@ -223,7 +217,6 @@ impl NraReader {
         Ok(Block {
             bytes: self.window.bytes("uncompressed content", self.uncompressed_offset(extent)?, len)?.into_owned(),
             from: 0,
-            header: None,
         })
     }
 
@@ -258,7 +251,7 @@ impl NraReader {
         }
         let from = usize::try_from(range.start - first * u64::from(SEGMENT)).expect("within a segment");
         bytes.truncate(from.saturating_add(len));
-        Ok(Block { bytes, from, header: None })
+        Ok(Block { bytes, from })
     }
 
     /// Returns the file offset of the bytes of an extent of a block of codec 0 (section 7.1). In a

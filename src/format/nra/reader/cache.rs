@@ -11,7 +11,7 @@ use crate::reader::entry_tree::TreePage;
 use crate::reader::extent_map::CachedMapPage;
 use nra_core::cache::{DecodedCache, Weight};
 use nra_core::codec::Dictionary;
-use nra_core::error::{Error, Result};
+use nra_core::error::Result;
 
 /// Decoded structures other than content.
 #[derive(Clone)]
@@ -83,6 +83,6 @@ impl Caches {
     /// Returns the cached structure, or loads it once for all threads that need it.
     pub(super) fn get_or_load<T: Decoded>(&self, key: CacheKey, load: impl FnOnce() -> Result<T>) -> Result<Arc<T>> {
         let structure = self.structures.get_or_decode(&key, || load().map(|decoded| T::wrap(Arc::new(decoded))))?;
-        T::unwrap(structure).ok_or_else(|| Error::corrupt("frame", key.offset, "it is referred to as two different structures"))
+        Ok(T::unwrap(structure).expect("the key determines the type"))
     }
 }

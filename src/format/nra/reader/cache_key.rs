@@ -1,35 +1,22 @@
 //! Keys of cached structures.
 
 use crate::content::{BlockRef, Extent, FrameRef};
+use crate::frame::FrameKind;
 
-/// Identifies a decoded structure by its offset and expected header checksum. A reference with
-/// another checksum does not find it.
+/// Identifies a decoded structure by everything that is compared when it is loaded. So a false
+/// reference neither finds the structure nor makes it unreadable for others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct CacheKey {
-    pub(super) offset: u64,
-    header_checksum: u64,
-    part: u64,
-}
-
-impl CacheKey {
-    /// Returns the key of the frame that a reference locates.
-    pub(super) fn frame(reference: FrameRef) -> Self {
-        Self { offset: reference.offset, header_checksum: reference.header_checksum, part: u64::MAX }
-    }
-    /// Returns the key of the payload or block index of a block.
-    pub(super) fn block(block: &BlockRef) -> Self {
-        Self { offset: block.offset, header_checksum: block.header_checksum, part: u64::MAX }
-    }
-    /// Returns the key of an extent that is read without the rest of its block.
-    pub(super) fn extent(extent: &Extent) -> Self {
-        Self { part: extent.offset.into(), ..Self::block(&extent.block) }
-    }
-    /// Returns the key of the block at this offset, whatever its header checksum.
-    pub(super) fn indexed_block(offset: u64) -> Self {
-        Self { offset, header_checksum: 0, part: u64::MAX - 2 }
-    }
-    /// Returns the key of the dictionary at this offset.
-    pub(super) fn dictionary(offset: u64) -> Self {
-        Self { offset, header_checksum: 0, part: u64::MAX - 1 }
-    }
+pub(super) enum CacheKey {
+    /// A page.
+    Page(FrameKind, FrameRef),
+    /// The payload or block index of a block.
+    Block(BlockRef),
+    /// A chunk that is read without the rest of its block.
+    Chunk(Extent),
+    /// An uncompressed entry with this checksum that is read without the rest of its block.
+    Uncompressed(Extent, u32),
+    /// The block at this offset, whatever its header checksum.
+    IndexedBlock(u64),
+    /// The dictionary at this offset.
+    Dictionary(u64),
 }

@@ -356,7 +356,7 @@ impl NraReader {
     fn page(&self, child: &Child, level: Option<u8>, keep: bool) -> Result<Arc<TreePage>> {
         let corrupt = |detail| FrameKind::EntryPage.corrupt(child.page.offset, detail);
         let load = || frames::parse(&self.window, FrameKind::EntryPage, child.page, TreePage::parse);
-        let key = CacheKey::frame(child.page);
+        let key = CacheKey::Page(FrameKind::EntryPage, child.page);
         let page = match self.caches.get(&key) {
             Some(page) => page,
             None if keep => self.caches.get_or_load(key, load)?,

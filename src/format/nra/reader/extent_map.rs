@@ -116,7 +116,7 @@ impl NraReader {
     /// Returns a page with the expected level and `len` content bytes below it.
     fn map_page(&self, page: FrameRef, level: Option<u8>, len: u64) -> Result<Arc<CachedMapPage>> {
         let load = || frames::parse(&self.window, FrameKind::ExtentPage, page, CachedMapPage::parse);
-        let node = self.caches.get_or_load(CacheKey::frame(page), load)?;
+        let node = self.caches.get_or_load(CacheKey::Page(FrameKind::ExtentPage, page), load)?;
         let checked = check_totals((node.page.level(), node.len()), level, len);
         checked.map(|()| node).map_err(|detail| FrameKind::ExtentPage.corrupt(page.offset, detail))
     }

@@ -5,14 +5,18 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
-use crate::content::{Content, EntryContent as _, Segment};
+use crate::block_index::Chunk;
+use crate::content::{BlockRef, Content, EntryContent as _, Extent, FrameRef, Segment};
 use crate::entry_page::{Child, EntryPage, InnerPage};
+use crate::extent_map::ExtentPage;
 use crate::frame::FrameKind;
 use crate::reader::NraReader;
 use crate::reader::tests::build::{Builder, path, small, text};
 use crate::reader::tests::{content, open};
 use nra_core::archive::{Access, Archive, OpenOptions};
+use nra_core::checksum::content_checksum;
 use nra_core::codec::Method;
+use nra_core::digest::Digest;
 use nra_core::entry::{Entry, Kind};
 use nra_core::error::{Error, Result};
 use nra_core::path::EntryPath;
@@ -361,4 +365,62 @@ fn shared_extent_map_pages_are_rejected() {
     refused(archive.read_all(&entry, u64::MAX).map(drop));
     // One page of the map suffices for the first bytes.
     assert_eq!(archive.read_at(&entry, 0, &mut [0; 2]).unwrap(), 2);
+}
+
+/// Returns an archive whose entries share structures, some by false references: `good` has the
+/// content, and each of the others differs in what its name says.
+fn with_false_references() -> Builder {
+    let mut builder = Builder::new();
+    let text = text(5_000, 1);
+    let chunk = |bytes: &[u8]| Chunk { gap: 0, raw_len: bytes.len() as u32, digest: Digest::of(bytes) };
+    let block = builder.write_block(Method::zstd(3), &text, vec![chunk(&text)]);
+    let extent = |block| Content::Extent(Extent { block, offset: 0, len: 5_000 });
+    let false_block = BlockRef { raw_len: block.raw_len + 1, ..block };
+    let noise = noise(5_000, 1);
+    let plain = builder.write_block(Method::NONE, &noise, vec![chunk(&noise)]);
+    let whole = Extent { block: plain, offset: 0, len: 5_000 };
+    let sum = content_checksum(&noise);
+    // As many extents as a map needs.
+    let segment = |at: u32| Segment::Data(Extent { block, offset: at * 2, len: 1 });
+    let segments: Vec<Segment> = (0..2_048).map(segment).collect();
+    let page = ExtentPage::Leaf(segments).encode();
+    let (map, _) = builder.frame(FrameKind::ExtentPage, Method::zstd(3), &page, b"");
+    let mapped: Vec<u8> = text.iter().copied().step_by(2).take(2_048).collect();
+    let false_map = FrameRef { length: map.length + 8, ..map };
+    let false_kind = builder.frame(FrameKind::ChunkPage, Method::zstd(3), &page, b"").0;
+    for (name, content, bytes) in [
+        ("block/good", extent(block), &text),
+        ("block/length", extent(false_block), &text),
+        ("map/good", Content::Map(map, None), &mapped),
+        ("map/kind", Content::Map(false_kind, None), &mapped),
+        ("map/length", Content::Map(false_map, None), &mapped),
+        ("plain/checksum", Content::Uncompressed(whole, sum ^ 1), &noise),
+        ("plain/good", Content::Uncompressed(whole, sum), &noise),
+    ] {
+        let mut entry = Entry::new(path(name), Kind::File);
+        entry.size = bytes.len() as u64;
+        *entry.content_mut() = content;
+        builder.contents.insert(entry.path.clone(), bytes.clone());
+        builder.entry(entry);
+    }
+    builder.commit();
+    builder
+}
+
+#[test]
+fn false_reference_does_not_affect_others() {
+    let builder = with_false_references();
+    let mut names: Vec<&EntryPath> = builder.contents.keys().collect();
+    for _ in 0..2 {
+        let archive = open(&builder.bytes).unwrap();
+        for name in &names {
+            let (_, entry) = archive.find(name.as_bytes()).unwrap().unwrap();
+            // Parts are cached.
+            let mut part = [0; 100];
+            let is_read = archive.read_at(&entry, 10, &mut part).is_ok();
+            assert_eq!(is_read, name.as_bytes().ends_with(b"/good"), "{name}");
+            assert!(!is_read || part == builder.contents[*name][10..110], "{name}");
+        }
+        names.reverse();
+    }
 }

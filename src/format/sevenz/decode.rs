@@ -2,6 +2,7 @@
 
 use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
 use sevenz_rust2::{BlockDecoder, Password};
@@ -67,7 +68,7 @@ impl OneFolder {
 ///
 /// # Errors
 ///
-/// `Corrupt` if it cannot be decoded, `Unsupported` for an unknown method, `ResourceLimit` if
+/// `Corrupt` if it cannot be decoded or its decoder panics, `Unsupported` for an unknown method, `ResourceLimit` if
 /// dictionaries need too much memory, `KeyNeeded`.
 pub(super) fn decode(folder: OneFolder, decoding: &Decoding, sink: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
     let OneFolder { mut file, offset, is_encrypted, memory } = folder;
@@ -76,33 +77,40 @@ pub(super) fn decode(folder: OneFolder, decoding: &Decoding, sink: &mut dyn FnMu
         return Err(Error::ResourceLimit { resource: Resource::Dictionaries, found: memory, limit: decoding.memory });
     }
     let limit = usize::try_from(decoding.memory / 1024).unwrap_or(usize::MAX);
-    let convert = |error| convert_error(error, offset, decoding.memory);
-    let archive = sevenz_rust2::Archive::read_with_memory_limit(&mut file, &password, limit).map_err(convert)?;
-    if archive.blocks.len() != 1 {
-        return Err(Error::corrupt("7z folder", offset, "its description is not that of one folder"));
-    }
-    let mut failed = None;
-    let mut buffer = vec![0; BUFFER_LEN];
-    let mut buffered = Buffered { file, bytes: vec![0; BUFFER_LEN], start: 0, end: 0 };
-    let decoder = BlockDecoder::new_with_memory_limit(1, limit, 0, &archive, &password, &mut buffered);
-    let result = decoder.for_each_entries(&mut |_, reader| {
-        loop {
-            let len = match reader.read(&mut buffer) {
-                Ok(0) => return Ok(true),
-                Ok(len) => len,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => return Err(error.into()),
-            };
-            if let Err(error) = sink(&buffer[..len]) {
-                failed = Some(error);
-                return Ok(false);
-            }
+    let (mut failed, mut in_sink) = (None, false);
+    let decode_all = AssertUnwindSafe(|| {
+        let archive = sevenz_rust2::Archive::read_with_memory_limit(&mut file, &password, limit)?;
+        if archive.blocks.len() != 1 {
+            return Err(sevenz_rust2::Error::Other("its description is not that of one folder".into()));
         }
+        let mut buffer = vec![0; BUFFER_LEN];
+        let mut buffered = Buffered { file, bytes: vec![0; BUFFER_LEN], start: 0, end: 0 };
+        let decoder = BlockDecoder::new_with_memory_limit(1, limit, 0, &archive, &password, &mut buffered);
+        decoder.for_each_entries(&mut |_, reader| {
+            loop {
+                let len = match reader.read(&mut buffer) {
+                    Ok(0) => return Ok(true),
+                    Ok(len) => len,
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                    Err(error) => return Err(error.into()),
+                };
+                in_sink = true;
+                let passed_on = sink(&buffer[..len]);
+                in_sink = false;
+                if let Err(error) = passed_on {
+                    failed = Some(error);
+                    return Ok(false);
+                }
+            }
+        })
     });
-    match (failed, result) {
-        (Some(error), _) => Err(error),
-        (None, Err(error)) => Err(convert(error)),
-        (None, Ok(_)) => Ok(()),
+    match (catch_unwind(decode_all), failed) {
+        (Ok(_), Some(error)) => Err(error),
+        (Ok(Err(error)), None) => Err(convert_error(error, offset, decoding.memory)),
+        (Ok(Ok(_)), None) => Ok(()),
+        (Err(panic), _) if in_sink => resume_unwind(panic),
+        // Only hostile input makes a decoder of the crate panic.
+        (Err(_), _) => Err(Error::corrupt("7z folder", offset, "its decoder failed")),
     }
 }
 

@@ -62,6 +62,22 @@ struct Decoders {
     moving: Vec<(usize, u64, u64)>,
 }
 
+/// A decoder that moves. When it is dropped, also by a panic, the waiting readers continue.
+struct Moving<'a> {
+    folders: &'a Folders,
+    path: (usize, u64, u64),
+}
+
+impl Drop for Moving<'_> {
+    fn drop(&mut self) {
+        let mut decoders = self.folders.decoders();
+        if let Some(at) = decoders.moving.iter().position(|path| *path == self.path) {
+            decoders.moving.swap_remove(at);
+        }
+        self.folders.stopped.notify_all();
+    }
+}
+
 /// A decoder at the start of block `at`.
 struct FolderDecoder {
     folder: usize,
@@ -178,20 +194,18 @@ impl Folders {
             decoders = self.stopped.wait(decoders).unwrap_or_else(PoisonError::into_inner);
         };
         let from = decoder.as_ref().map_or(0, |decoder| decoder.at);
-        decoders.moving.push((folder, from, number));
+        let path = (folder, from, number);
+        decoders.moving.push(path);
         drop(decoders);
+        let _moving = Moving { folders: self, path };
         let found = self.move_to(&mut decoder, folder, number);
-        let mut decoders = self.decoders();
-        if let Some(at) = decoders.moving.iter().position(|moving| *moving == (folder, from, number)) {
-            decoders.moving.swap_remove(at);
-        }
         if let Some(decoder) = decoder.filter(|_| found.is_ok()) {
+            let mut decoders = self.decoders();
             if decoders.idle.len() == MAX_IDLE {
                 decoders.idle.remove(0);
             }
             decoders.idle.push(decoder);
         }
-        self.stopped.notify_all();
         found
     }
 
@@ -243,8 +257,7 @@ impl Folders {
                     }
                     Ok(())
                 });
-                // Content before the damage is served. Nobody receives it if the decoder was
-                // dropped.
+                // Content before the damage is served. The receiver is gone if the decoder was dropped.
                 if !block.is_empty() {
                     let _ = output.send(Ok(block));
                 }
@@ -271,4 +284,75 @@ impl Decoders {
 
 fn to_usize(offset: u64) -> usize {
     usize::try_from(offset).unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+
+    use super::*;
+    use crate::put_number;
+    use nra_core::wire::Cursor;
+
+    /// A source on which decoders panic, as they may on hostile input.
+    struct Panicking;
+
+    impl ReadAt for Panicking {
+        fn len(&self) -> u64 {
+            1 << 30
+        }
+
+        fn name(&self) -> &[u8] {
+            b"panicking"
+        }
+
+        fn read_exact_at(&self, _: u64, _: &mut [u8]) -> Result<()> {
+            panic!("expected by this test")
+        }
+    }
+
+    /// Returns the only folder of an archive: `len` bytes without compression.
+    fn folders(source: Arc<dyn ReadAt>, len: u64) -> Folders {
+        let mut text = vec![6, 0, 1, 9];
+        put_number(&mut text, len);
+        text.extend([0, 7, 0x0b, 1, 0, 1, 1, 0, 0x0c]);
+        put_number(&mut text, len);
+        text.extend([0, 0]);
+        let streams = Streams::parse(&mut Cursor::new(&text), &text, len).ok().unwrap();
+        Folders::new(Arc::new(streams), source, 0, Decoding { memory: 1 << 20, key: None }, MIN_CACHE)
+    }
+
+    fn assert_damaged(folders: &Folders, offset: u64) {
+        let error = folders.read(0, offset, 10, &mut |_| Ok(())).unwrap_err();
+        assert!(matches!(error, Error::Corrupt { structure: "7z folder", .. }), "{error}");
+    }
+
+    #[test]
+    fn panic_of_a_decoder_is_damage_for_all_readers() {
+        for len in [BLOCK / 2, 3 * BLOCK] {
+            let (folders, start) = (folders(Arc::new(Panicking), len), Barrier::new(2));
+            std::thread::scope(|scope| {
+                for offset in [0, len / 3] {
+                    let (folders, start) = (&folders, &start);
+                    scope.spawn(move || {
+                        start.wait();
+                        assert_damaged(folders, offset);
+                    });
+                }
+            });
+            assert_damaged(&folders, 0);
+        }
+    }
+
+    #[test]
+    fn panic_of_a_reader_ends_its_move() {
+        let folders = folders(Arc::new(Panicking), 3 * BLOCK);
+        let panic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            folders.decoders().moving.push((0, 0, 2));
+            let _moving = Moving { folders: &folders, path: (0, 0, 2) };
+            panic!("expected by this test");
+        }));
+        assert!(panic.is_err());
+        assert_damaged(&folders, 0);
+    }
 }

@@ -1,7 +1,8 @@
 //! nra: archives of large sets of files, read entry by entry.
 //!
-//! An *archive* is one file that holds *entries*: files, directories, links and devices, each known by its path. This crate writes and
-//! reads archives of the NRA format, version 5; `docs/format/nra.md` in its repository defines it byte by byte.
+//! An *archive* is one file that holds *entries*: files, directories, links and devices, each known
+//! by its path. This crate writes and reads archives of the NRA format, version 5;
+//! `docs/format/nra.md` in its repository defines it byte by byte.
 //!
 //! | to do | start at |
 //! | --- | --- |
@@ -11,7 +12,8 @@
 //! | pack a directory, extract an archive, convert one to another format | [`convert::convert`] |
 //! | follow or stop long work | [`format::progress::Monitor`] |
 //!
-//! Without default features the crate is this library alone; the feature `cli` adds the command line, `tui` the browser in the terminal.
+//! Without default features the crate is this library alone; the feature `cli` adds the command
+//! line, `tui` the browser in the terminal.
 //!
 //! # Writing and reading
 //!

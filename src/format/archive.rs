@@ -1,7 +1,7 @@
 //! The reading contract of all containers, and [`open`], which opens any of them.
 //!
-//! Entries have numbers, from 0 in path order, so that a directory and all that lies below it is a range of numbers. A request
-//! reads a few pages of the index, never all entries.
+//! Entries have numbers, from 0 in path order, so that a directory and all that lies below it is a
+//! range of numbers. A request reads a few pages of the index, never all entries.
 //!
 //! ```
 //! # fn main() -> nra_format::Result<()> {

@@ -118,7 +118,7 @@ pub(crate) fn read_ahead<X: Send>(
                         break;
                     }
                 }
-                // Nobody receives the last batch if the conversion was stopped.
+                // The receiver is gone if the conversion was stopped.
                 let _ = outlet.close();
             }
         });

@@ -60,7 +60,7 @@ impl Nra4Writer {
         let mut titles = [&options.message, &archive.info().message].into_iter();
         let name = titles.find(|text| !text.is_empty()).cloned().unwrap_or(name);
         let out = io::BufWriter::with_capacity(1 << 20, output);
-        let writer = WriterOptions { name, codec, key, threads: options.threads };
+        let writer = WriterOptions { name, codec, key, threads: options.threads, memory_bytes: options.memory_bytes };
         Ok(Self { writer: Writer::create(out, writer)?, name: subject })
     }
 }

@@ -1,19 +1,20 @@
-//! A cache of decoded values, bounded in bytes. If several threads request the same value, one decodes it and the others wait.
+//! A cache of decoded values, bounded in bytes. If several threads request the same value, one
+//! decodes it and the others wait.
 
 use std::collections::VecDeque;
 use std::hash::Hash;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::ThreadId;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
 
 use crate::error::{Corruption, Result};
 
-/// Memory that the cache needs for a value beside the value itself, bytes: key, counters, allocator overhead.
+/// Memory that the cache needs for a value beside the value itself, bytes: key, counters, allocator
+/// overhead.
 const OVERHEAD: u64 = 128;
-/// Maximum number of large values that are kept.
-const MAX_LARGE: usize = 8;
+/// Number of large values that are kept whatever their size: a file may use two by turns.
+const MIN_LARGE: usize = 2;
 
 /// A value that reports its size.
 pub trait Weight {
@@ -50,29 +51,44 @@ pub struct DecodedCache<K, V: Weight> {
     values: Cache<K, Decoded<V>, ByWeight>,
     /// Weight above which a value is large, bytes.
     large_bytes: u64,
-    /// The last large value of each thread.
-    large: Mutex<VecDeque<(ThreadId, K, V)>>,
+    /// Large values; the last one was used last.
+    large: Mutex<VecDeque<(K, V)>>,
 }
 
 impl<K: Hash + Eq + Clone, V: Weight + Clone> DecodedCache<K, V> {
     /// Returns a cache of at most `capacity_bytes`. `typical_bytes` is the usual size of a value.
+    ///
+    /// Content is read from block to block: a new block is as likely to be needed as one that was
+    /// used often.
     pub fn new(capacity_bytes: u64, typical_bytes: u64) -> Self {
+        Self::with_hot_share(capacity_bytes, typical_bytes, 0.5)
+    }
+
+    /// Returns a cache as [`DecodedCache::new`] does that prefers frequently used values.
+    pub fn for_random_access(capacity_bytes: u64, typical_bytes: u64) -> Self {
+        Self::with_hot_share(capacity_bytes, typical_bytes, 0.8)
+    }
+
+    /// Returns a cache with `hot_share` of its capacity for frequently used values. A value larger
+    /// than that is not cached.
+    fn with_hot_share(capacity_bytes: u64, typical_bytes: u64, hot_share: f64) -> Self {
         let values = usize::try_from(capacity_bytes / typical_bytes.max(1)).unwrap_or(usize::MAX);
         let options = OptionsBuilder::new()
-            // A single shard: the capacity is divided among shards, which would lower the largest value that fits. Decoding holds no lock.
+            // A single shard: the capacity is divided among shards, which would lower the largest
+            // value that fits. Decoding holds no lock.
             .shards(1)
             .estimated_items_capacity(values.clamp(16, 1 << 16))
             .weight_capacity(capacity_bytes)
-            // Archives are read from block to block: a new block is as likely to be needed as one that was used often.
-            .hot_allocation(0.5)
+            .hot_allocation(hot_share)
             .build()
             .expect("both capacities are given");
         let values = Cache::with_options(options, ByWeight, DefaultHashBuilder::default(), DefaultLifecycle::default());
         Self { values, large_bytes: u64::MAX, large: Mutex::default() }
     }
 
-    /// Also keeps the last large value of each thread, even if it exceeds the capacity. Otherwise, reading the entries of a large
-    /// block one after another would decode it for each entry.
+    /// Also keeps large values, from an eighth of the capacity on: the last two, and more up to the
+    /// capacity. Otherwise, reading the entries of a large block one after another would decode it
+    /// for each entry.
     #[must_use]
     pub fn with_large_values(self) -> Self {
         let large_bytes = self.values.capacity() / 8;
@@ -81,7 +97,7 @@ impl<K: Hash + Eq + Clone, V: Weight + Clone> DecodedCache<K, V> {
 
     /// Returns a value if it is cached.
     pub fn get(&self, key: &K) -> Option<V> {
-        self.get_decoded(key).and_then(std::result::Result::ok)
+        self.values.get(key).and_then(std::result::Result::ok).or_else(|| self.get_large(key))
     }
 
     /// Adds a value.
@@ -95,39 +111,42 @@ impl<K: Hash + Eq + Clone, V: Weight + Clone> DecodedCache<K, V> {
     ///
     /// Those of `decode`. `Corrupt` errors are cached, others are not.
     pub fn get_or_decode(&self, key: &K, decode: impl FnOnce() -> Result<V>) -> Result<V> {
-        let decoded = match self.get_decoded(key) {
-            Some(decoded) => decoded,
-            None => self.values.get_or_insert_with(key, || match decode() {
-                Ok(value) => Ok(Ok(value)),
-                Err(error) => Corruption::of(&error).map(|damage| Err(Arc::new(damage))).ok_or(error),
-            })?,
-        };
+        let decoded = self.values.get_or_insert_with(key, || match self.get_large(key).map_or_else(decode, Ok) {
+            Ok(value) => {
+                // Threads that wait for a value find it even if it exceeds the capacity.
+                self.keep_large(key, &value);
+                Ok(Ok(value))
+            }
+            Err(error) => Corruption::of(&error).map(|damage| Err(Arc::new(damage))).ok_or(error),
+        })?;
         let value = decoded.map_err(|damage| damage.error())?;
-        if value.weight() > self.large_bytes {
-            self.keep_large(key, &value);
-        }
+        self.keep_large(key, &value);
         Ok(value)
     }
 
-    fn get_decoded(&self, key: &K) -> Option<Decoded<V>> {
-        self.values.get(key).or_else(|| {
-            if self.large_bytes == u64::MAX {
-                return None;
-            }
-            let large = self.large.lock().unwrap_or_else(PoisonError::into_inner);
-            large.iter().find(|(_, of, _)| of == key).map(|(_, _, value)| Ok(value.clone()))
-        })
+    fn large(&self) -> MutexGuard<'_, VecDeque<(K, V)>> {
+        self.large.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps a large value until this thread requests another large one.
-    fn keep_large(&self, key: &K, value: &V) {
-        let thread = std::thread::current().id();
-        let mut large = self.large.lock().unwrap_or_else(PoisonError::into_inner);
-        large.retain(|(of, _, _)| *of != thread);
-        if large.len() >= MAX_LARGE {
-            large.pop_front();
+    fn get_large(&self, key: &K) -> Option<V> {
+        if self.large_bytes == u64::MAX {
+            return None;
         }
-        large.push_back((thread, key.clone(), value.clone()));
+        self.large().iter().find(|(of, _)| of == key).map(|(_, value)| value.clone())
+    }
+
+    /// Keeps a value, if it is large, until others take its place.
+    fn keep_large(&self, key: &K, value: &V) {
+        if value.weight() <= self.large_bytes {
+            return;
+        }
+        let mut large = self.large();
+        large.retain(|(of, _)| of != key);
+        large.push_back((key.clone(), value.clone()));
+        let mut bytes: u64 = large.iter().map(|(_, value)| value.weight()).sum();
+        while large.len() > MIN_LARGE && bytes > self.values.capacity() {
+            bytes -= large.pop_front().map_or(0, |(_, value)| value.weight());
+        }
     }
 }
 
@@ -179,19 +198,49 @@ mod tests {
     }
 
     #[test]
-    fn large_values_are_kept_on_request() {
-        let (plain, keeping) = (cache(1 << 20), cache(1 << 20).with_large_values());
-        for (cache, expected) in [(plain, 6), (keeping, 3)] {
-            let mut decoded = 0;
-            for key in [1, 1, 2, 2, 1, 1] {
+    fn last_large_values_are_kept_on_request() {
+        let keys = [1, 1, 2, 1, 2, 3, 2, 1, 3];
+        let with = |capacity: u64| cache(capacity).with_large_values();
+        for (cache, expected) in [
+            (cache(1 << 20), &keys[..]),
+            // Two values whatever their size.
+            (with(1 << 20), &[1, 2, 3, 1, 3]),
+            // All values up to the capacity.
+            (with(16 << 20), &[1, 2, 3]),
+        ] {
+            let mut decoded = Vec::new();
+            for key in keys {
                 let decode = || {
-                    decoded += 1;
-                    Ok(Arc::new(vec![0; 2 << 20]))
+                    decoded.push(key);
+                    Ok(Arc::new(vec![0; 3 << 20]))
                 };
                 cache.get_or_decode(&key, decode).unwrap();
             }
             assert_eq!(decoded, expected);
         }
+    }
+
+    #[test]
+    fn large_values_are_bounded_and_shared_by_threads() {
+        let cache = cache(8 << 20).with_large_values();
+        let decoded = AtomicU32::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    let decode = || {
+                        decoded.fetch_add(1, Ordering::Relaxed);
+                        Ok(Arc::new(vec![0; 7 << 20]))
+                    };
+                    cache.get_or_decode(&0, decode).unwrap();
+                });
+            }
+        });
+        for key in 1..20 {
+            cache.get_or_decode(&key, || Ok(Arc::new(vec![0; 2 << 20]))).unwrap();
+        }
+        let large = cache.large();
+        assert_eq!(large.iter().map(|(key, _)| *key).collect::<Vec<_>>(), [16, 17, 18, 19]);
+        assert_eq!(decoded.load(Ordering::Relaxed), 1);
     }
 
     #[test]

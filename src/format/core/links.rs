@@ -1,8 +1,9 @@
-//! Resolves hard links: by link group ([`LinkGroups`]), or by the path of the target ([`LinkTargets`]).
+//! Resolves hard links: by link group ([`LinkGroups`]), or by the path of the target
+//! ([`LinkTargets`]).
 //!
-//! Hard links share a number, the link group. Hostile archives may give the same number to unrelated files, so entries count as
-//! hard links only if they also agree in size and content. All other entries of the group are separate files. Spec: nra.md,
-//! section 8.5.
+//! Hard links share a number, the link group. Hostile archives may give the same number to unrelated
+//! files, so entries count as hard links only if they also agree in size and content. All other
+//! entries of the group are separate files. Spec: nra.md, section 8.5.
 
 mod targets;
 
@@ -14,10 +15,12 @@ pub use targets::{LinkTargets, PathKey};
 use crate::archive::Archive;
 use crate::entry::{Entry, Kind};
 
-/// Link group and a hash of the properties that hard links share. Entries with equal keys are hard links of each other.
+/// Link group and a hash of the properties that hard links share. Entries with equal keys are hard
+/// links of each other.
 pub type LinkKey = (u64, u64);
 
-/// Distinguishes hard links from entries that only have the same link group, and has a value for each linked file.
+/// Distinguishes hard links from entries that only have the same link group, and has a value for
+/// each linked file.
 #[derive(Debug)]
 pub struct LinkGroups<T = ()> {
     /// Hashes have a random key, so that nobody can construct a collision.
@@ -41,7 +44,8 @@ impl<T> LinkGroups<T> {
         Self { exact: true, ..Self::default() }
     }
 
-    /// Returns a resolver for the entries of `archive`. In NRA 5, all names have equal metadata and time; in other containers, only one name may have them.
+    /// Returns a resolver for the entries of `archive`. In NRA 5, all names have equal metadata and
+    /// time. In other containers, only one name may have them.
     pub fn of(archive: &dyn Archive) -> Self {
         Self { exact: archive.links_share_metadata(), ..Self::default() }
     }

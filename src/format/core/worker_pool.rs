@@ -2,7 +2,6 @@
 
 use std::any::Any;
 use std::collections::VecDeque;
-use std::convert::Infallible;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
@@ -10,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Builder, Scope};
 use std::time::Duration;
 
-use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TryRecvError, bounded, unbounded};
+use crossbeam_channel::{Receiver, RecvError, RecvTimeoutError, Sender, TryRecvError, bounded, unbounded};
 
 use crate::error::{Error, Result};
 
@@ -80,8 +79,9 @@ type Start<'a> = Box<dyn Fn() -> io::Result<()> + Send + Sync + 'a>;
 
 /// Threads that process jobs `J`, and the results `R` in the order of the jobs.
 ///
-/// A panic of a worker continues in the thread that receives the result. Dropping the pool discards all pending jobs. Threads
-/// outside of a scope are not waited for: compressing a block can take seconds, and an interrupt must not.
+/// A panic of a worker continues in the thread that receives the result. Dropping the pool discards
+/// all pending jobs. Threads outside of a scope are not waited for: compressing a block can take
+/// seconds, and an interrupt must not.
 pub struct WorkerPool<'a, J, R> {
     limits: PoolLimits,
     jobs: Sender<Job<J, R>>,
@@ -94,7 +94,8 @@ pub struct WorkerPool<'a, J, R> {
 }
 
 impl<J: Send + 'static, R: Send + 'static> WorkerPool<'static, J, R> {
-    /// Creates a pool. Each thread called `name` processes its jobs with a worker that `new_worker` makes on it.
+    /// Creates a pool. Each thread called `name` processes its jobs with a worker that `new_worker`
+    /// makes on it.
     pub fn new<W: FnMut(J, JobOutput<R>)>(
         name: &'static str,
         limits: PoolLimits,
@@ -110,7 +111,8 @@ impl<J: Send + 'static, R: Send + 'static> WorkerPool<'static, J, R> {
 }
 
 impl<'a, J: Send + 'a, R: Send + 'a> WorkerPool<'a, J, R> {
-    /// Creates a pool as [`WorkerPool::new`] does. Its threads belong to `scope`, so that workers may borrow.
+    /// Creates a pool as [`WorkerPool::new`] does. Its threads belong to `scope`, so that workers may
+    /// borrow.
     pub fn scoped<W: FnMut(J, JobOutput<R>)>(
         scope: &'a Scope<'a, '_>,
         name: &'static str,
@@ -151,7 +153,8 @@ impl<'a, J, R> WorkerPool<'a, J, R> {
         self.pending.is_empty() || self.pending.len() < self.limits.jobs && is_small
     }
 
-    /// Sends a job that costs `bytes`. Callers check [`WorkerPool::has_room`] first, and receive results until there is room.
+    /// Sends a job that costs `bytes`. Callers check [`WorkerPool::has_room`] first, and receive
+    /// results until there is room.
     ///
     /// # Errors
     ///
@@ -175,11 +178,17 @@ impl<'a, J, R> WorkerPool<'a, J, R> {
 
     /// Waits for the next result. Returns `None` if no job is pending.
     pub fn receive(&mut self) -> Option<R> {
-        let Ok(result) = self.receive_while(|| Ok::<(), Infallible>(()));
-        result
+        while let Some((results, _)) = self.pending.front() {
+            match results.recv() {
+                Ok(message) => return Some(self.open(message)),
+                Err(RecvError) => self.end_job(),
+            }
+        }
+        None
     }
 
-    /// Waits for the next result as [`WorkerPool::receive`] does, and calls `check` at short intervals.
+    /// Waits for the next result as [`WorkerPool::receive`] does, and calls `check` at short
+    /// intervals.
     ///
     /// # Errors
     ///

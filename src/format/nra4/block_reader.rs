@@ -39,7 +39,7 @@ pub(super) enum Encryption {
 
 impl BlockReader {
     pub(super) fn new(source: Arc<dyn ReadAt>, cache_bytes: u64, dictionary: Option<Dictionary>, encryption: Encryption) -> Self {
-        let cache = DecodedCache::new(cache_bytes, TYPICAL_BLOCK_LEN).with_large_values();
+        let cache = DecodedCache::for_random_access(cache_bytes, TYPICAL_BLOCK_LEN).with_large_values();
         Self { source, cache, dictionary, encryption }
     }
 

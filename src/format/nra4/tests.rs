@@ -128,7 +128,13 @@ fn written_entries_are_read_with_content_and_metadata() {
         [(Codec::Zstd(3), None), (Codec::Zstd(19), Some(test_key())), (Codec::Lz4, None), (Codec::Lz4, Some(test_key()))]
     {
         let archive = open_bytes(
-            written(WriterOptions { name: "all".into(), codec, key: key.map(Zeroizing::new), threads: 2 }),
+            written(WriterOptions {
+                name: "all".into(),
+                codec,
+                key: key.map(Zeroizing::new),
+                threads: 2,
+                ..WriterOptions::default()
+            }),
             key.as_ref(),
         )
         .unwrap();

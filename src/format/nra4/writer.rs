@@ -60,12 +60,14 @@ pub struct WriterOptions {
     pub key: Option<Zeroizing<[u8; 32]>>,
     /// Number of threads that compress blocks.
     pub threads: usize,
+    /// Memory for content that waits to be compressed and written, bytes.
+    pub memory_bytes: u64,
 }
 
 impl Default for WriterOptions {
     fn default() -> Self {
         let threads = available_parallelism().map_or(1, std::num::NonZero::get);
-        Self { name: "NRA".into(), codec: Codec::Zstd(3), key: None, threads }
+        Self { name: "NRA".into(), codec: Codec::Zstd(3), key: None, threads, memory_bytes: 256 << 20 }
     }
 }
 
@@ -204,7 +206,8 @@ impl<W: Write + Seek> Writer<W> {
                 output.finish(encode(&content, codec, cipher.as_deref()).map(|stored| EncodedBlock { stored, chunks }));
             }
         };
-        let limits = PoolLimits::new(options.threads, 2 * options.threads);
+        let limits = PoolLimits::new(options.threads, options.threads.saturating_mul(2));
+        let limits = PoolLimits { bytes: options.memory_bytes, ..limits };
         Ok(Self {
             out,
             is_encrypted,
@@ -398,8 +401,9 @@ impl<W: Write + Seek> Writer<W> {
             return Ok(());
         }
         let (content, chunks) = (std::mem::take(&mut self.block), std::mem::take(&mut self.chunks));
-        self.pool.send(FullBlock { content, chunks }, 0)?;
-        while !self.pool.has_room(0) {
+        let bytes = content.len() as u64;
+        self.pool.send(FullBlock { content, chunks }, bytes)?;
+        while !self.pool.has_room(bytes) {
             self.write_next_block()?;
         }
         Ok(())
@@ -443,4 +447,24 @@ fn write_error(error: io::Error) -> Error {
 
 fn encode_error(error: rmp_serde::encode::Error) -> Error {
     write_error(io::Error::other(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use super::*;
+    use nra_core::path::EntryPath;
+
+    #[test]
+    fn memory_limits_the_pending_blocks() {
+        let memory_bytes = 2 * (BLOCK_RAW_LEN + MAX_CHUNK_LEN) as u64;
+        let options = WriterOptions { threads: usize::MAX, memory_bytes, ..WriterOptions::default() };
+        let mut writer = Writer::create(Cursor::new(Vec::new()), options).unwrap();
+        writer.start_entry(&Entry::new(EntryPath::new(&b"file"[..]).unwrap(), Kind::File)).unwrap();
+        let mut noise = vec![0; 6 * BLOCK_RAW_LEN];
+        blake3::Hasher::new().finalize_xof().fill(&mut noise);
+        writer.write(&noise).unwrap();
+        assert!(writer.position > HEADER_LEN + 3 * BLOCK_RAW_LEN as u64, "{}", writer.position);
+    }
 }

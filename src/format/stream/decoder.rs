@@ -34,7 +34,7 @@ pub struct Decoder {
     decoded: u64,
     restart_points: Vec<RestartPoint>,
     /// Offset of trailing data that is not part of the stream.
-    trailing: Option<u64>,
+    pub(super) trailing: Option<u64>,
     /// Decoded offset of the current member.
     member: u64,
     /// Limits for decoding blocks in parallel.

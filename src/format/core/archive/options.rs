@@ -10,7 +10,8 @@ use crate::names::NameEncoding;
 /// Options for opening archives.
 #[derive(Debug, Clone)]
 pub struct OpenOptions {
-    /// Maximum size of the cache of decoded blocks and pages, bytes. Default: 128 MiB.
+    /// Maximum size of the cache of decoded blocks and pages, bytes. Large blocks may use the same
+    /// again, and two of them are cached whatever their size. Default: 128 MiB.
     pub cache_bytes: u64,
     /// Threads that decode a stream if it can be decoded in parallel. Default: one per core.
     pub threads: NonZero<usize>,

@@ -18,13 +18,15 @@ impl PathKey {
 /// The path of the target, and the number of the link.
 type WaitingKey = (PathKey, u64);
 
-/// Finds the targets (`T`) of hard links (`L`) in an archive whose links name their target, such as tar.
+/// Finds the targets (`T`) of hard links (`L`) in an archive whose links name their target, such as
+/// tar.
 ///
-/// The target may be a link itself, follow the link, occur several times or not at all. A link refers to the last preceding
-/// entry with that path, else to the first following one, unless a later entry replaces the link before.
+/// The target may be a link itself, follow the link, occur several times or not at all. A link
+/// refers to the last preceding entry with that path, else to the first following one, unless a
+/// later entry replaces the link before.
 ///
-/// Callers add entries and links in the order of the archive. After each, they call [`LinkTargets::next_resolved`] until it
-/// returns `None`.
+/// Callers add entries and links in the order of the archive. After each, they call
+/// [`LinkTargets::next_resolved`] until it returns `None`.
 #[derive(Debug)]
 pub struct LinkTargets<T, L> {
     /// The target that links to a path get: its last entry.
@@ -52,8 +54,8 @@ impl<T, L> Default for LinkTargets<T, L> {
 }
 
 impl<T: Clone, L> LinkTargets<T, L> {
-    /// Adds an entry or a resolved link. Links to its path get `target`; `None` if it cannot be linked to, as a directory.
-    /// Returns the waiting link that it replaces.
+    /// Adds an entry or a resolved link. Links to its path get `target`; `None` if it cannot be
+    /// linked to, as a directory. Returns the waiting link that it replaces.
     pub fn add_entry(&mut self, path: PathKey, target: Option<T>) -> Option<L> {
         let replaced = self.remove_waiting(path);
         match target {
@@ -90,8 +92,8 @@ impl<T: Clone, L> LinkTargets<T, L> {
         self.targets.get(&path)
     }
 
-    /// Removes and returns a link whose target is known. Callers add it with [`LinkTargets::add_entry`], because other links may
-    /// refer to it.
+    /// Removes and returns a link whose target is known. Callers add it with
+    /// [`LinkTargets::add_entry`], because other links may refer to it.
     pub fn next_resolved(&mut self) -> Option<(L, T)> {
         self.resolved.pop_front()
     }
@@ -133,8 +135,8 @@ mod tests {
         prop::collection::vec(record, 0..40)
     }
 
-    /// Returns the target of each record by number (a file is its own target), the links that were replaced while they waited, and the links
-    /// without a target.
+    /// Returns the target of each record by number (a file is its own target), the links that were
+    /// replaced while they waited, and the links without a target.
     fn resolved(records: &[Record]) -> (Vec<Option<usize>>, Vec<usize>, Vec<usize>) {
         let mut links = LinkTargets::default();
         let (mut found, mut replaced) = (vec![None; records.len()], Vec::new());

@@ -70,8 +70,8 @@ impl Caches {
     pub(super) fn new(bytes: u64) -> Self {
         let structures = bytes / 4;
         Self {
-            structures: DecodedCache::new(structures, 64 << 10),
-            contents: DecodedCache::new(bytes - structures, 256 << 10).with_large_values(),
+            structures: DecodedCache::for_random_access(structures, 64 << 10),
+            contents: DecodedCache::for_random_access(bytes - structures, 256 << 10).with_large_values(),
         }
     }
 

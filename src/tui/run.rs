@@ -1,4 +1,4 @@
-//! Runs the browser: sets up the terminal, and performs the effects that [`Session`] returns.
+//! Runs the browser: sets up the terminal, and performs the effects that `Session` returns.
 
 use std::collections::VecDeque;
 use std::io;

@@ -7,7 +7,7 @@
 //!
 //! Memory is that of one group with its parity shards, whatever the length of the archive. A writer
 //! uses at most 256 MiB and chooses shorter groups if less is allowed. Restoring needs what the
-//! groups need ([`RecoveryHeader::restoring_bytes`], less than 1 GiB at the limits of the format),
+//! groups need (`RecoveryHeader::restoring_bytes`, less than 1 GiB at the limits of the format),
 //! and fails if that exceeds the allowed memory.
 //!
 //! Spec: nra.md, section 19.

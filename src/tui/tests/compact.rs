@@ -62,7 +62,7 @@ fn pending_changes_block_compacting() {
     story.state.changes.writing = None;
     story.state.archive.info.commit = Some(1);
     story.works = true;
-    story.then("Z c").sees("another commit by now");
+    story.then("Z c").sees("the archive has changed; open it again");
 }
 
 #[test]

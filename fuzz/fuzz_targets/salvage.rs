@@ -66,7 +66,7 @@ fn saved(archive: &NraReader) -> Option<Box<dyn Archive>> {
         return None;
     }
     let out = Sink::default();
-    let options = Options { threads: 1, reproducible: true, sync: false, ..Options::default() };
+    let options = Options { threads: 1, sync: false, ..Options::default() };
     let monitor = Recorder::default();
     let to = To::Archive(Destination::Stream(Box::new(out.clone())), NewArchive::Nra(NraSink::default()));
     let done = convert(Source::Damaged(archive), to, &options, &monitor);

@@ -85,7 +85,7 @@ impl GivenOwner {
     }
 }
 
-/// Reduces metadata to what is kept. Consecutive equal metadata is shared.
+/// Removes the metadata that the policy excludes. Consecutive equal metadata is shared.
 #[derive(Debug)]
 pub(crate) struct MetadataFilter<'a> {
     policy: &'a MetadataPolicy,
@@ -97,7 +97,7 @@ impl<'a> MetadataFilter<'a> {
         Self { policy, last: None }
     }
 
-    /// Reduces the metadata of an entry.
+    /// Removes excluded metadata from an entry.
     pub(crate) fn narrow(&mut self, entry: &mut Entry) {
         self.times(entry);
         entry.metadata = self.metadata(&entry.metadata);
